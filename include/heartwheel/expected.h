@@ -37,7 +37,7 @@ struct hw_expected_view {
 	int64_t since_ms;     /* wall clock: since when the id is expected */
 	int64_t timeout_ms;   /* 0: none */
 	uint16_t group;       /* HW_EXPECTED_NO_GROUP: none */
-	bool has_labels;      /* the entry has labels */
+	bool is_described;    /* the entry has a name or labels */
 	enum hw_expected_state state;
 	int64_t at_ms;  /* WAITS: when it is checked; UNSEEN: since when */
 	uint32_t place; /* UNSEEN: its number for hw_expected_unseen_at() */

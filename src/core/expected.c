@@ -25,7 +25,7 @@ struct entry {
 	uint64_t parents : 1;
 	int64_t since_ms : 44;
 	uint64_t source : 16;
-	uint64_t labels : 1;
+	uint64_t described : 1;
 	int64_t timeout_ms : 48;
 	uint64_t round : 15; /* the reading that has named it last */
 	uint32_t next;       /* in its bucket */
@@ -60,7 +60,7 @@ static void set_values(struct hw_expected *e, struct entry *x, const struct hw_e
 	x->timeout_ms = v->timeout_ms;
 	x->source = source;
 	x->parents = v->parents.len > 0;
-	x->labels = v->has_labels;
+	x->described = v->is_described;
 	x->round = e->round;
 }
 
@@ -402,7 +402,7 @@ struct hw_expected_view hw_expected_at(const struct hw_expected *e, uint32_t i)
 		.since_ms = x->since_ms,
 		.timeout_ms = x->timeout_ms,
 		.group = x->group,
-		.has_labels = x->labels,
+		.is_described = x->described,
 		.state = (enum hw_expected_state)x->state,
 		.at_ms = x->at_ms,
 		.place = x->place};

@@ -122,6 +122,19 @@ static void print_time(const struct hw_ctl *ctl, const char *name, const cJSON *
 		print_pair(ctl, name, hw_text_time(hw_member_int(i, member), when));
 }
 
+/* Prints "Pump 7 (pump-7)", or the id alone if the device has no name. */
+static void print_device(const struct hw_ctl *ctl, const cJSON *member)
+{
+	const char *name = hw_member_text(member, "name");
+	if (*name) {
+		hw_text_print(stdout, &ctl->screen, name);
+		fputs(" (", stdout);
+	}
+	hw_text_print(stdout, &ctl->screen, hw_member_text(member, "id"));
+	if (*name)
+		putchar(')');
+}
+
 /* Prints the members that are behind an offline parent, or the others. */
 static void show_members(const struct hw_ctl *ctl, const cJSON *i, bool behind)
 {
@@ -132,7 +145,7 @@ static void show_members(const struct hw_ctl *ctl, const cJSON *i, bool behind)
 		if (hw_member_has(one, "parent") != behind)
 			continue;
 		hw_text_column(&ctl->screen, 14, hw_member_text(one, "class"));
-		hw_text_print(stdout, &ctl->screen, hw_member_text(one, "id"));
+		print_device(ctl, one);
 		printf(", since %s", hw_text_time(hw_member_int(one, "since_ms"), when));
 		if (behind) {
 			fputs(", behind ", stdout);

@@ -26,6 +26,12 @@ char *hw_incidents_text(struct hw_incidents *e, const char *text)
 	return copy;
 }
 
+void hw_incidents_set_text(struct hw_incidents *e, char **to, const char *text)
+{
+	free(*to);
+	*to = hw_incidents_text(e, text && *text ? text : NULL);
+}
+
 struct hw_incident_record *hw_incidents_record(struct hw_incidents *e, const char *what, const char *id, const char *by,
                                                const char *silence)
 {

@@ -157,6 +157,7 @@ static void open_own(struct hw_incidents *e, struct hw_incident_device *d)
 	struct hw_incident *i = hw_incident_open(e, HW_INCIDENT_DEVICE, d->group, d->text, NULL);
 	if (!i)
 		return;
+	i->name = hw_incidents_text(e, d->name);
 	i->labels = hw_incidents_text(e, d->labels);
 	i->since_ms = d->since_ms;
 	i->listed = d->listed;

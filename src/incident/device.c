@@ -77,9 +77,25 @@ void hw_device_free(struct hw_incidents *e, struct hw_incident_device *d)
 	hw_dues_set(&e->device_dues, &d->due, HW_DUE_NEVER);
 	hw_names_remove(&e->devices, &d->named);
 	e->bytes -= sizeof(*d) + strlen(d->text) + 1;
+	free(d->name);
 	free(d->labels);
 	free(d->parents);
 	free(d);
+}
+
+static bool is_equal(const char *a, const char *b)
+{
+	return a && b ? strcmp(a, b) == 0 : a == b;
+}
+
+void hw_device_name(struct hw_incidents *e, struct hw_incident_device *d, const char *name)
+{
+	if (!is_equal(d->name, name))
+		hw_incidents_set_text(e, &d->name, name);
+	if (!d->own || is_equal(d->own->name, d->name))
+		return;
+	hw_incidents_set_text(e, &d->own->name, d->name);
+	hw_incident_changed(e, d->own);
 }
 
 /* Returns when the weight of a device will have fallen below `to`. The result is always later than now; otherwise

@@ -260,6 +260,12 @@ const char *hw_incidents_parent(const struct hw_incidents *e, const char *device
 	return d && hw_device_parents_away(d) ? hw_device_latest_parent(d)->text : NULL;
 }
 
+const char *hw_incidents_name(const struct hw_incidents *e, const char *device)
+{
+	const struct hw_incident_device *d = hw_device_find(e, device);
+	return d ? d->name : NULL;
+}
+
 struct hw_incidents_count hw_incidents_count(const struct hw_incidents *e)
 {
 	return (struct hw_incidents_count){.devices = e->devices.n,

@@ -12,6 +12,7 @@
 void hw_incident_free(struct hw_incident *i)
 {
 	free(i->device);
+	free(i->name);
 	free(i->labels);
 	free(i->cause);
 	free(i->ack_by);
@@ -221,6 +222,7 @@ void hw_incident_view(const struct hw_incident *i, struct hw_incident_view *v)
 	                               .acknowledged = i->acknowledged,
 	                               .group = i->group ? i->group->text : NULL,
 	                               .device = i->device,
+	                               .name = i->name,
 	                               .labels = i->labels,
 	                               .cause = i->cause,
 	                               .since_ms = i->since_ms,

@@ -196,6 +196,7 @@ void hw_incidents_rewrite(struct hw_incidents *e);
 struct hw_incident_entry {
 	const char *id;
 	const char *group, *labels, *node; /* NULL: unknown. Labels as in match.h */
+	const char *name;                  /* NULL: none; of an unseen device: unknown */
 	const char *parents;               /* ids of the known parents, separated by newlines; NULL: none */
 	enum hw_incident_fact fact;
 	int64_t time_ms;             /* wall clock of the transition */
@@ -220,9 +221,6 @@ void hw_incidents_redis(struct hw_incidents *e, struct hw_now now, bool up);
 /* Sets whether the oldest unread entry of a stream is older than HW_INCIDENT_BEHIND. If so, only news of blindness
  * are sent. */
 void hw_incidents_behind(struct hw_incidents *e, bool behind);
-/* Sets the group and labels of a device, if the device is known here, also as a parent. Returns 0 or -ENOMEM. */
-int hw_incidents_describe(struct hw_incidents *e, struct hw_now now, const char *id, const char *group,
-                          const char *labels);
 /* Opens a notice that a task of the device has failed or expired. A notice has no end. `text` is its sentence. */
 int hw_incidents_task(struct hw_incidents *e, struct hw_now now, const char *device, const char *group,
                       const char *text);
@@ -263,10 +261,10 @@ struct hw_incident_view {
 	char id[HW_INCIDENT_ID + 1], into[HW_INCIDENT_ID + 1];
 	enum hw_incident_kind kind;
 	enum hw_incident_state state;
-	bool flapping, listed, acknowledged; /* listed: opened by the first start, so it is never sent */
-	const char *group, *device, *labels;
-	const char *cause; /* blind: monitor, deaf or redis; task: its sentence */
-	int64_t since_ms;  /* since_ms: when the fault began; opened_ms: when the incident was opened */
+	bool flapping, listed, acknowledged;        /* listed: opened by the first start, so it is never sent */
+	const char *group, *device, *name, *labels; /* name: of the device */
+	const char *cause;                          /* blind: monitor, deaf or redis; task: its sentence */
+	int64_t since_ms; /* since_ms: when the fault began; opened_ms: when the incident was opened */
 	int64_t opened_ms, closed_ms;
 	/* most: the most devices that were down at a time; for kind device: that were unreachable at a time */
 	uint32_t down, unreachable, most, silenced;
@@ -357,6 +355,8 @@ bool hw_incidents_is_silenced(struct hw_incidents *e, const char *device);
 /* Returns the parent of an offline device that went offline last, if all its known parents are offline; otherwise
  * NULL. */
 const char *hw_incidents_parent(const struct hw_incidents *e, const char *device);
+/* The name of a device; NULL: none. */
+const char *hw_incidents_name(const struct hw_incidents *e, const char *device);
 
 struct hw_incidents_count {
 	uint64_t devices, links, incidents, open, refused, bytes; /* refused: how many devices share an incident

@@ -49,7 +49,7 @@ struct hw_link {
 struct hw_incident_device {
 	struct hw_named named;
 	struct hw_incident_group *group; /* NULL: unknown */
-	char *labels;                    /* owned; NULL: none */
+	char *name, *labels;             /* owned; NULL: none */
 	struct hw_link *parents;         /* owned; n_parents of them */
 	struct hw_link *children;
 	struct hw_incident *in, *stored;        /* its incident: now, and as changes were taken */
@@ -90,8 +90,8 @@ struct hw_incident {
 	bool reaped;                                           /* it is in `freed` */
 	bool surveyed;                                         /* loud, loud_since and mask are right */
 	struct hw_incident_group *group;
-	char *device, *labels, *cause, *ack_by, *note; /* owned */
-	struct hw_incident *next, *prev;               /* all in memory */
+	char *device, *name, *labels, *cause, *ack_by, *note; /* owned; name: of the device, as it was last read */
+	struct hw_incident *next, *prev;                      /* all in memory */
 	struct hw_incident *changed_next;
 	struct hw_incident *check_next;          /* to be compared with the receivers */
 	bool checked;                            /* it is in that list */
@@ -213,6 +213,8 @@ void hw_incidents_tick(struct hw_incidents *e, struct hw_now now);
 int hw_incidents_fail(struct hw_incidents *e);
 /* A copy, or NULL for NULL; records missing memory. */
 char *hw_incidents_text(struct hw_incidents *e, const char *text);
+/* Replaces a text by a copy of another one. Texts that are empty or NULL are stored as NULL. */
+void hw_incidents_set_text(struct hw_incidents *e, char **to, const char *text);
 /* Appends an event. `device` NULL: with `by`. */
 struct hw_incident_record *hw_incidents_record(struct hw_incidents *e, const char *what, const char *id, const char *by,
                                                const char *silence);
@@ -234,6 +236,8 @@ struct hw_incident_device *hw_device_get(struct hw_incidents *e, const char *id)
 /* Frees the record if it is not needed; otherwise sets when the record is due. No call about the record may follow. */
 void hw_device_settle_record(struct hw_incidents *e, struct hw_incident_device *d);
 void hw_device_free(struct hw_incidents *e, struct hw_incident_device *d);
+/* Sets the name of a device and of its own incident. */
+void hw_device_name(struct hw_incidents *e, struct hw_incident_device *d, const char *name);
 void hw_device_link(struct hw_incidents *e, struct hw_incident_device *d, const char *parents);
 void hw_device_unlink(struct hw_incidents *e, struct hw_incident_device *d);
 void hw_link_remove(struct hw_incidents *e, struct hw_link *l);

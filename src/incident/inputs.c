@@ -6,20 +6,16 @@
 
 #include "incident/incidents_priv.h"
 
-static void set_text(struct hw_incidents *e, char **to, const char *text)
-{
-	free(*to);
-	*to = hw_incidents_text(e, text && *text ? text : NULL);
-}
-
 /* Applies what an entry contains about a device, except for its state. If the device is in its group's window, its
  * group is not changed. */
-static void describe(struct hw_incidents *e, struct hw_incident_device *d, const char *group, const char *labels)
+static void describe(struct hw_incidents *e, struct hw_incident_device *d, const struct hw_incident_entry *entry)
 {
-	if (group && (!d->group || !d->in_window))
-		d->group = hw_incident_group(e, group);
-	if (labels)
-		set_text(e, &d->labels, labels);
+	if (entry->group && (!d->group || !d->in_window))
+		d->group = hw_incident_group(e, entry->group);
+	if (entry->labels)
+		hw_incidents_set_text(e, &d->labels, entry->labels);
+	if (entry->fact != HW_FACT_UNSEEN)
+		hw_device_name(e, d, entry->name);
 }
 
 static void leave_state(struct hw_incidents *e, struct hw_incident_device *d)
@@ -34,7 +30,7 @@ static void go_away(struct hw_incidents *e, struct hw_incident_device *d, const 
 {
 	leave_state(e, d);
 	hw_class_end(e, d);
-	describe(e, d, entry->group, entry->labels);
+	describe(e, d, entry);
 	d->listed = d->listed && d->fact == HW_FACT_UNSEEN && entry->fact == HW_FACT_UNSEEN;
 	d->fact = (uint8_t)entry->fact;
 	d->node = (uint8_t)hw_blind_node(e, entry->node);
@@ -50,7 +46,7 @@ static void go_away(struct hw_incidents *e, struct hw_incident_device *d, const 
 static void come_back(struct hw_incidents *e, struct hw_incident_device *d, const struct hw_incident_entry *entry)
 {
 	leave_state(e, d);
-	describe(e, d, entry->group, entry->labels);
+	describe(e, d, entry);
 	d->fact = HW_FACT_ONLINE;
 	d->listed = false;
 	hw_class_flaps(e, d);
@@ -124,22 +120,6 @@ void hw_incidents_behind(struct hw_incidents *e, bool behind)
 		e->receivers[k].waits = false;
 }
 
-int hw_incidents_describe(struct hw_incidents *e, struct hw_now now, const char *id, const char *group,
-                          const char *labels)
-{
-	hw_incidents_tick(e, now);
-	struct hw_incident_device *d = hw_device_find(e, id);
-	if (!d)
-		return e->failed;
-	if (d->fact == HW_FACT_OFFLINE)
-		hw_silence_offline(e, d, false);
-	describe(e, d, group, labels);
-	if (d->fact == HW_FACT_OFFLINE)
-		hw_silence_offline(e, d, true);
-	hw_silence_refresh(e, d);
-	return e->failed;
-}
-
 int hw_incidents_task(struct hw_incidents *e, struct hw_now now, const char *device, const char *group,
                       const char *text)
 {
@@ -163,8 +143,8 @@ int hw_incidents_acknowledge(struct hw_incidents *e, struct hw_now now, const ch
 		return -EEXIST;
 	i->acknowledged = on;
 	i->ack_ms = on ? e->wall_ms : 0;
-	set_text(e, &i->ack_by, on ? by : NULL);
-	set_text(e, &i->note, on ? note : NULL);
+	hw_incidents_set_text(e, &i->ack_by, on ? by : NULL);
+	hw_incidents_set_text(e, &i->note, on ? note : NULL);
 	for (unsigned k = 0; !on && i->sent && k < HW_INCIDENT_RECEIVERS; k++) {
 		i->sent[k].changed = i->sent[k].changed || i->sent[k].acknowledged;
 		i->sent[k].acknowledged = false;

@@ -142,10 +142,21 @@ static void add_group(struct text *t, const struct hw_incident_view *v)
 		add(t, " of group %s", v->group);
 }
 
+/* Writes "Pump 7 (pump-7)", or the id alone if the device has no other name. */
+static void add_device(struct text *t, const struct hw_incident_view *v)
+{
+	const char *id = v->device ? v->device : "?";
+	if (v->name && strcmp(v->name, id) != 0)
+		add(t, "%s (%s)", v->name, id);
+	else
+		add(t, "%s", id);
+}
+
 static void write_device(struct text *t, const struct hw_incident_view *v, hw_window_clock *clock)
 {
 	bool open = v->state == HW_INCIDENT_OPEN, gateway = (open ? v->unreachable : v->most) > 0;
-	add(t, "%s %s", gateway ? "gateway" : "device", v->device ? v->device : "?");
+	add(t, gateway ? "gateway " : "device ");
+	add_device(t, v);
 	if (!gateway)
 		add_group(t, v);
 	if (v->flapping)

@@ -83,31 +83,35 @@ static void add_extra(struct hw_redis *r, const struct hw_device *d)
 	}
 }
 
-/* The labels of a device, as a JSON object. */
-struct labels {
-	size_t len; /* 0: none */
-	char json[HW_ENTRY_JSON_MAX];
+/* The name of a device, and its labels as a JSON object. */
+struct description {
+	char name[HW_ENTRY_NAME_MAX + 1]; /* "": none */
+	size_t len;                       /* of `labels`; 0: none */
+	char labels[HW_ENTRY_JSON_MAX];
 };
 
-static void labels_of(const struct hw_redis *r, const struct hw_device *d, struct labels *l)
+static void describe(const struct hw_redis *r, const struct hw_device *d, struct description *out)
 {
 	const struct hw_expected *expected = hw_monitor_expected(r->m);
 	struct hw_id id = hw_device_id(d);
 	uint32_t i = hw_expected_find(expected, id.text, id.len);
-	bool listed = i != HW_NIL && hw_expected_at(expected, i).has_labels;
+	bool listed = i != HW_NIL && hw_expected_at(expected, i).is_described;
 	struct hw_expected_entry entry;
 	struct hw_entry_error error;
 	struct hw_labels all;
-	l->len = 0;
+	out->name[0] = '\0';
+	out->len = 0;
 	if (!listed && hw_monitor_group_of(r->m, d)->n_labels == 0)
 		return;
 	if (listed) {
 		struct hw_expected_view v = hw_expected_at(expected, i);
 		listed = hw_entry_parse(&entry, v.text.text, v.text.len, &error) == 0;
 	}
+	if (listed)
+		memcpy(out->name, entry.name, sizeof(out->name));
 	hw_labels_find(r->m, id, listed ? &entry : NULL, &all);
 	if (all.n > 0)
-		l->len = hw_labels_print(&all, l->json, sizeof(l->json));
+		out->len = hw_labels_print(&all, out->labels, sizeof(out->labels));
 }
 
 /* Adds what the topic has for labels of the group. */
@@ -119,14 +123,21 @@ static void add_captures(struct hw_redis *r, struct hw_id captures)
 	hw_eval_arg(&r->sink.eval, captures.text, captures.len);
 }
 
-/* Adds the field `labels`. This field is the last pair, because transition.lua also writes it to the entry of the
- * stream. */
-static void add_labels(struct hw_redis *r, const struct labels *l)
+static unsigned description_args(const struct description *s)
 {
-	if (l->len == 0)
+	return (*s->name ? 2U : 0U) + (s->len > 0 ? 2U : 0U);
+}
+
+/* Adds the fields `name` and `labels`. These fields are the last pairs, because transition.lua also writes them to the
+ * entry of the stream. */
+static void add_description(struct hw_redis *r, const struct description *s)
+{
+	if (*s->name)
+		pair(&r->sink.eval, "name", s->name);
+	if (s->len == 0)
 		return;
 	hw_eval_arg_text(&r->sink.eval, "labels");
-	hw_eval_arg(&r->sink.eval, l->json, l->len);
+	hw_eval_arg(&r->sink.eval, s->labels, s->len);
 }
 
 /* The text for the store that contains a device's learned gaps. */
@@ -271,15 +282,15 @@ void hw_item_write(struct hw_redis *r, const char *kind, const struct hw_device 
 	char parents[HW_PARENTS_TEXT];
 	size_t parents_len = hw_monitor_known_parents(r->m, d, parents);
 	struct learned learned = learned_of(r, d);
-	struct labels labels;
-	labels_of(r, d, &labels);
+	struct description described;
+	describe(r, d, &described);
 	struct hw_id captures = hw_monitor_captured(r->m, d);
 	put_wait(e, t, parents_len > 0);
 	put_form(r, d, form);
 	hw_eval_put_int(e, HW_AT_WRITE_N,
 	                (epoch ? 6U : 4U) + (form ? 2U : 0U) + (len > 0 ? 2U : 0U) + (parents_len > 0 ? 2U : 0U) +
 	                        learned_args(&learned) + extra_args(d) + (captures.len > 0 ? 2U : 0U) +
-	                        (labels.len > 0 ? 2U : 0U));
+	                        description_args(&described));
 	pair_parents(e, parents, parents_len);
 	pair_int(e, "timeout", timeout_ms);
 	if (epoch)
@@ -290,7 +301,7 @@ void hw_item_write(struct hw_redis *r, const char *kind, const struct hw_device 
 	add_learned(r, d, &learned);
 	add_extra(r, d);
 	add_captures(r, captures);
-	add_labels(r, &labels);
+	add_description(r, &described);
 }
 
 void hw_item_forgotten(struct hw_redis *r, const struct hw_pending_write *f)
@@ -366,12 +377,12 @@ static void refresh_full(struct hw_redis *r, const struct hw_device *d, struct h
 	char parents[HW_PARENTS_TEXT];
 	size_t parents_len = hw_monitor_known_parents(r->m, d, parents);
 	struct learned learned = learned_of(r, d);
-	struct labels labels;
-	labels_of(r, d, &labels);
+	struct description described;
+	describe(r, d, &described);
 	struct hw_id captures = hw_monitor_captured(r->m, d);
 	hw_eval_put_int(e, HW_AT_FULL_N,
 	                (form ? 10U : 8U) + (len > 0 ? 2U : 0U) + (parents_len > 0 ? 2U : 0U) + learned_args(&learned) +
-	                        extra_args(d) + (captures.len > 0 ? 2U : 0U) + (labels.len > 0 ? 2U : 0U));
+	                        extra_args(d) + (captures.len > 0 ? 2U : 0U) + description_args(&described));
 	pair_int(e, "last_seen", hw_device_last_seen_ms(d, now));
 	pair_int(e, "timeout", timeout_ms);
 	pair(e, "group", hw_monitor_group_of(r->m, d)->name);
@@ -382,7 +393,7 @@ static void refresh_full(struct hw_redis *r, const struct hw_device *d, struct h
 	add_learned(r, d, &learned);
 	add_extra(r, d);
 	add_captures(r, captures);
-	add_labels(r, &labels);
+	add_description(r, &described);
 }
 
 /* Begins a group of light items with its common values, unless the group before has the same values. */

@@ -17,6 +17,79 @@ START_TEST(a_device_alone_is_down_at_once)
 }
 END_TEST
 
+static void named_entry(const char *name, enum hw_incident_fact fact)
+{
+	struct hw_incident_entry entry = {.id = "p1",
+	                                  .group = "pumps",
+	                                  .name = name,
+	                                  .fact = fact,
+	                                  .time_ms = BEGIN_MS + now_ms,
+	                                  .timeout_ms = 30 * S,
+	                                  .wait_ms = -1,
+	                                  .seq = ++seq};
+	ck_assert_int_eq(hw_incidents_entry(engine, rig_now(), &entry), 0);
+}
+
+/* Expects the name of an incident in memory, and that it is written. NULL: none. */
+static void expect_name(const char *id, const char *name)
+{
+	struct hw_incident_view v;
+	struct hw_change c;
+	bool written = false;
+	ck_assert(hw_incidents_find(engine, id, &v));
+	ck_assert_pstr_eq(v.name, name);
+	while (hw_incidents_change(engine, &c))
+		if (c.kind == HW_CHANGE_INCIDENT) {
+			ck_assert_pstr_eq(c.incident.name, name);
+			written = true;
+		}
+	ck_assert(written);
+}
+
+START_TEST(an_incident_has_the_present_name)
+{
+	char id[HW_INCIDENT_ID + 1];
+	conf.clear_after_ms = MIN;
+	rig_start();
+	named_entry("Pump 7", HW_FACT_OFFLINE);
+	snprintf(id, sizeof(id), "%s", rig_in("p1"));
+	expect_name(id, "Pump 7");
+	ck_assert_str_eq(hw_incidents_name(engine, "p1"), "Pump 7");
+	rig_wait(200);
+	named_entry("Pump 8", HW_FACT_ONLINE); /* the incident is open for a minute more */
+	expect_name(id, "Pump 8");
+	named_entry(NULL, HW_FACT_OFFLINE);
+	ck_assert_str_eq(rig_in("p1"), id);
+	expect_name(id, NULL);
+	ck_assert_ptr_null(hw_incidents_name(engine, "p1"));
+	named_entry("Pump 9", HW_FACT_ONLINE);
+	expect_name(id, "Pump 9");
+	rig_wait(2 * MIN);
+	ck_assert_str_eq(rig_sent(), "opened p1; closed p1; ");
+}
+END_TEST
+
+/* After a start, the state of the device has the present name, and the incident may have an older one. */
+START_TEST(a_loaded_name)
+{
+	static const char *const names[] = {"Pump 8", NULL};
+	for (int k = 0; k < 2; k++) {
+		struct hw_incident_view v = {.id = "0mwzeeskwg1a", .device = "p1", .group = "pumps", .name = "Pump 7"};
+		struct hw_incident_entry entry = {
+			.id = "p1", .group = "pumps", .name = names[k], .fact = HW_FACT_OFFLINE, .seq = 1};
+		engine = hw_incidents_new(&conf, rig_now());
+		ck_assert_int_eq(hw_incidents_load(engine, &v), 0);
+		ck_assert(hw_incidents_find(engine, "0mwzeeskwg1a", &v));
+		ck_assert_str_eq(v.name, "Pump 7");
+		ck_assert_int_eq(hw_incidents_load_device(engine, &entry), 0);
+		ck_assert_int_eq(hw_incidents_load_member(engine, v.id, "p1", HW_CLASS_DOWN, BEGIN_MS, 1), 0);
+		ck_assert_int_eq(hw_incidents_loaded(engine, rig_now(), false), 0);
+		expect_name("0mwzeeskwg1a", names[k]);
+		rig_end();
+	}
+}
+END_TEST
+
 START_TEST(a_child_waits_for_its_parent)
 {
 	rig_start();
@@ -420,6 +493,8 @@ int main(void)
 {
 	const TTest *const tests[] = {
 		a_device_alone_is_down_at_once,
+		an_incident_has_the_present_name,
+		a_loaded_name,
 		a_child_waits_for_its_parent,
 		a_pending_device_is_down_ten_seconds_after_its_wait,
 		blindness_stops_the_wait,

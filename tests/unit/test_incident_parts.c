@@ -197,6 +197,14 @@ START_TEST(sentences)
 	ck_assert_str_eq(sentence(&v), "gateway ga is offline since 14:39:16: 1 device behind it is unreachable");
 	v.unreachable = 0;
 	ck_assert_str_eq(sentence(&v), "device ga of group gates is offline since 14:39:16");
+	v.name = "Pump 7";
+	ck_assert_str_eq(sentence(&v), "device Pump 7 (ga) of group gates is offline since 14:39:16");
+	v.unreachable = 1;
+	ck_assert_str_eq(sentence(&v),
+	                 "gateway Pump 7 (ga) is offline since 14:39:16: 1 device behind it is unreachable");
+	v.unreachable = 0;
+	v.name = "ga";
+	ck_assert_str_eq(sentence(&v), "device ga of group gates is offline since 14:39:16");
 	v.flapping = true;
 	ck_assert_str_eq(sentence(&v),
 	                 "device ga of group gates goes offline and returns again and again since 14:39:16");

@@ -28,7 +28,7 @@ static char *json;
 
 /* What a news says, for message_of(). Zero and NULL are left out. */
 struct news {
-	const char *what, *kind, *state, *device, *group, *sentence, *by, *note, *labels;
+	const char *what, *kind, *state, *device, *name, *group, *sentence, *by, *note, *labels;
 	int down, unreachable, devices;
 };
 
@@ -43,6 +43,7 @@ static void put_news(struct hw_json *j, const struct news *n, int k)
 	hw_json_text(j, "kind", n->kind ? n->kind : "device");
 	hw_json_text(j, "state", n->state ? n->state : "open");
 	hw_json_text(j, "device", n->device);
+	hw_json_text(j, "name", n->name ? n->name : n->device);
 	hw_json_text(j, "group", n->group);
 	hw_json_text(j, "by", n->by);
 	hw_json_text(j, "note", n->note);
@@ -196,6 +197,32 @@ START_TEST(each_news_is_a_line)
 }
 END_TEST
 
+/* {device} has the name first. A name cannot begin a header, end a JSON string, or call people. */
+START_TEST(names)
+{
+	MESSAGE(.device = "d", .name = "Pump 7\r\nBcc: x@y <!channel> \"q\" @here \u00e4", .sentence = "s");
+	conf.title = words("{device}");
+	conf.text = words("");
+	struct hw_note *note = form(HW_RECEIVER_EXEC, HW_NOTIFY_TEXT);
+	ck_assert_str_eq(note->text, "Pump 7\\u000d\\u000aBcc: x@y <!channel> \"q\" @here \u00e4 (d)\n");
+	hw_note_free(note);
+	note = form(HW_RECEIVER_NTFY, HW_NOTIFY_JSON);
+	ck_assert_ptr_nonnull(strstr(note->headers, "Title: =?UTF-8?B?"));
+	ck_assert_ptr_null(strstr(note->headers, "Bcc"));
+	hw_note_free(note);
+	note = form(HW_RECEIVER_SMTP, HW_NOTIFY_JSON);
+	ck_assert_ptr_null(strstr(note->text, "\nBcc:"));
+	hw_note_free(note);
+	note = form(HW_RECEIVER_SLACK, HW_NOTIFY_JSON);
+	ck_assert_ptr_nonnull(strstr(note->text, "&lt;!channel&gt; \\\"q\\\" @\u200bhere"));
+	hw_note_free(note);
+	MESSAGE(.device = "d", .name = "d");
+	note = form(HW_RECEIVER_EXEC, HW_NOTIFY_TEXT);
+	ck_assert_str_eq(note->text, "d\n");
+	hw_note_free(note);
+}
+END_TEST
+
 START_TEST(a_long_list_is_cut_with_a_count)
 {
 	struct news news[100];
@@ -326,13 +353,14 @@ START_TEST(pagerduty_limits)
 		strcat(text, "\u20ac");
 	while (strlen(id) + 1 < sizeof(id))
 		strcat(id, "\"");
-	MESSAGE(.sentence = text, .device = id, .group = "a\nb\x01", .note = text, .devices = 30);
+	MESSAGE(.sentence = text, .device = id, .name = "a\nb", .group = "a\nb\x01", .note = text, .devices = 30);
 	cJSON *e = event(false);
 	const cJSON *payload = cJSON_GetObjectItem(e, "payload"),
 		    *details = cJSON_GetObjectItem(payload, "custom_details");
 	ck_assert_uint_ge(strlen(cJSON_GetStringValue(cJSON_GetObjectItem(payload, "summary"))), 1020);
 	ck_assert_str_eq(cJSON_GetStringValue(cJSON_GetObjectItem(payload, "source")), id);
 	ck_assert_str_eq(cJSON_GetStringValue(cJSON_GetObjectItem(payload, "group")), "a\\u000ab\\u0001");
+	ck_assert_str_eq(cJSON_GetStringValue(cJSON_GetObjectItem(details, "name")), "a\\u000ab");
 	ck_assert_int_eq(cJSON_GetArraySize(cJSON_GetObjectItem(details, "devices")), 30);
 	cJSON_Delete(e);
 	MESSAGE(.sentence = "");
@@ -386,14 +414,16 @@ START_TEST(alerts_end_as_their_incidents)
 		      "\"site\":\"north\"},\"annotations\":{\"summary\":\"one\",\"down\":\"0\",\"unreachable\":\"0\"},"
 		      "\"startsAt\":\"2023-11-14T22:11:50.000Z\",\"endsAt\":\"2023-11-15T22:13:20.000Z\"}");
 	free(text);
-	/* The labels are the identity: they stay, while the annotations follow. */
-	MESSAGE(.what = "closed", .state = "closed", .device = "d", .labels = "{\"site\":\"south\"}",
+	/* The labels are the identity: they stay, while the annotations follow. The name is an annotation. */
+	MESSAGE(.what = "closed", .state = "closed", .device = "d", .name = "a\nb", .labels = "{\"site\":\"south\"}",
 	        .sentence = "two");
 	ck_assert_ptr_nonnull(hw_alerts_put(&a, &m.news[0].incident, NOW_MS));
 	after[0] = '\0';
 	text = written(&a, after, 1);
 	ck_assert_ptr_nonnull(strstr(text, "\"site\":\"north\""));
-	ck_assert_ptr_nonnull(strstr(text, "\"summary\":\"two\""));
+	ck_assert_ptr_nonnull(
+		strstr(text, "\"device\":\"d\",\"site\":\"north\"},\"annotations\":{\"summary\":\"two\",\"name\":"
+	                     "\"a\\\\u000ab\","));
 	ck_assert_ptr_nonnull(strstr(text, "\"endsAt\":\"2023-11-14T22:13:20.000Z\""));
 	free(text);
 	hw_alerts_expire(&a, NOW_MS + HW_ALERT_CLOSED_MS);
@@ -479,6 +509,7 @@ int main(void)
 	tcase_add_test(t, only_messages_are_read);
 	tcase_add_test(t, json_is_passed_on);
 	tcase_add_test(t, each_news_is_a_line);
+	tcase_add_test(t, names);
 	tcase_add_test(t, a_long_list_is_cut_with_a_count);
 	tcase_add_test(t, slack_calls_nobody);
 	tcase_add_test(t, ntfy_has_its_headers);

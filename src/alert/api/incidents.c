@@ -373,11 +373,14 @@ static void write_sent(struct read *r, const redisReply *hash)
 	hw_json_close(&r->j, ']');
 }
 
-/* Writes the parent whose outage makes this member unreachable, and whether a silence covers the member. */
+/* Writes the member's name, the parent whose outage makes it unreachable, and whether a silence covers it. */
 static void write_place(struct read *r, const char *id)
 {
 	struct hw_incidents *engine = r->app->engine;
-	const char *parent = engine ? hw_incidents_parent(engine, id) : NULL;
+	const char *name = engine ? hw_incidents_name(engine, id) : NULL,
+		   *parent = engine ? hw_incidents_parent(engine, id) : NULL;
+	if (name)
+		hw_json_text(&r->j, "name", name);
 	if (parent)
 		hw_json_text(&r->j, "parent", parent);
 	if (engine && hw_incidents_is_silenced(engine, id))

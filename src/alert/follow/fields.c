@@ -143,12 +143,20 @@ static const char *labels_of(const redisReply *fields)
 	return text;
 }
 
+/* Returns the name of a device; NULL: none, or it has several lines. */
+static const char *name_of(const redisReply *fields)
+{
+	const char *name = hw_field_words(fields, "name", HW_ALERT_NAME_MAX);
+	return name && !strchr(name, '\n') ? name : NULL;
+}
+
 /* Reads the fields that an entry and a hash have in common. */
 static bool read_device(const char *id, const redisReply *fields, int64_t now_ms, struct hw_incident_entry *out)
 {
 	*out = (struct hw_incident_entry){.id = id,
 	                                  .group = hw_field_words(fields, "group", HW_ALERT_GROUP_MAX),
 	                                  .labels = labels_of(fields),
+	                                  .name = name_of(fields),
 	                                  .node = hw_field_words(fields, "node", NODE_MAX),
 	                                  .parents = parents_of(fields),
 	                                  .wait_ms = -1};
@@ -263,6 +271,7 @@ bool hw_alert_incident_read(const char *id, const redisReply *hash, int64_t now_
 	                                 .listed = is_one(hash, "listed"),
 	                                 .group = hw_field_words(hash, "group", HW_ALERT_GROUP_MAX),
 	                                 .device = hw_field_words(hash, "device", HW_ID_MAX),
+	                                 .name = name_of(hash),
 	                                 .labels = hw_field_words(hash, "labels", HW_ALERT_LABELS_TEXT),
 	                                 .cause = hw_field_words(hash, "cause", HW_INCIDENT_TEXT - 1),
 	                                 .ack_by = hw_field_words(hash, "ack_by", HW_INCIDENT_TEXT - 1),

@@ -14,6 +14,7 @@
 #include "stream/id.h"
 
 #define HW_ALERT_PARENTS_TEXT (HW_INCIDENT_PARENTS * 256) /* bytes of the ids of all parents */
+#define HW_ALERT_NAME_MAX     128                         /* bytes of the name of a device */
 #define HW_ALERT_LABELS_TEXT  6144                        /* bytes of all labels of a device */
 /* How far in the future a time may be that heartwheel-alert itself wrote: its clock or Redis' may have been wrong
  * then. If a time is later than the engine's own, the engine uses the present time in its place. */

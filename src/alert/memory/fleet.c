@@ -135,6 +135,9 @@ static void put_offline(struct hw_alert_fleet *f, const cJSON *device, const cha
 	   "group", group ? group : "", "node", f->app->conf->node_id, "seq", number_of(device, "seq", seq));
 	if (has_parents)
 		DO(f, "HSET", state, "parent", parents);
+	const char *name = text_of(device, "name");
+	if (name)
+		DO(f, "HSET", state, "name", name);
 	char *labels = labels_of(device);
 	if (labels)
 		DO(f, "HSET", state, "labels", labels);
@@ -167,6 +170,11 @@ static void add_entry(struct hw_alert_fleet *f, const cJSON *e, const char *id)
 			words[n++] = "wait_ms"; /* without a value it is not a number, and counts as none */
 			words[n++] = number_of(e, "wait_ms", wait);
 		}
+	}
+	const char *name = text_of(e, "name");
+	if (name) {
+		words[n++] = "name";
+		words[n++] = name;
 	}
 	char *labels = labels_of(e);
 	if (labels) {

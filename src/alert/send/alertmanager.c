@@ -133,6 +133,7 @@ char *hw_form_alert_notes(const struct hw_send_incident *i)
 	hw_json_begin(&j, b);
 	hw_json_open(&j, '{');
 	put_text(&j, "summary", i->sentence);
+	put_text(&j, "name", i->name);
 	put_count(&j, "down", i->down);
 	put_count(&j, "unreachable", i->unreachable);
 	put_text(&j, "acknowledged_by", i->by);

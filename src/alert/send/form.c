@@ -111,6 +111,19 @@ static char *number_text(uint64_t n)
 	return strdup(hw_words_number(n, text));
 }
 
+/* Returns "Pump 7 (pump-7)", or the id alone if the device has no other name. */
+static char *device_text(const struct hw_send_incident *i)
+{
+	char *raw, *shown;
+	if (!*i->name)
+		return hw_words_shown(i->device);
+	if (asprintf(&raw, "%s (%s)", i->name, i->device) < 0)
+		return NULL;
+	shown = hw_words_shown(raw);
+	free(raw);
+	return shown;
+}
+
 static char *silent_text(const struct hw_send_message *m)
 {
 	char text[48];
@@ -140,7 +153,7 @@ static int fill_fields(struct hw_fields *f, const struct hw_send_message *m)
 	f->of[HW_NOTIFY_NODE] = hw_words_shown(m->node);
 	f->of[HW_NOTIFY_TIME] = hw_words_time(m->time_ms);
 	f->of[HW_NOTIFY_COUNT] = number_text(devices_of(m));
-	f->of[HW_NOTIFY_DEVICE] = hw_words_shown(*first->incident.name ? first->incident.name : first->incident.device);
+	f->of[HW_NOTIFY_DEVICE] = device_text(&first->incident);
 	f->of[HW_NOTIFY_GROUP] = hw_words_shown(first->incident.group);
 	f->of[HW_NOTIFY_STATUS] = strdup(name_of(first->what));
 	f->of[HW_NOTIFY_SILENT] = silent_text(m);

@@ -42,7 +42,6 @@ int hw_send_incident_parse(struct hw_send_incident *i, const cJSON *object)
 	*i = (struct hw_send_incident){.state = text_of(object, "state"),
 	                               .group = text_of(object, "group"),
 	                               .device = text_of(object, "device"),
-	                               .name = text_of(object, "name"),
 	                               .by = text_of(object, "by"),
 	                               .note = text_of(object, "note"),
 	                               .sentence = text_of(object, "sentence"),
@@ -53,6 +52,8 @@ int hw_send_incident_parse(struct hw_send_incident *i, const cJSON *object)
 	                               .closed_ms = number_of(object, "closed_ms", WALL_MAX),
 	                               .down = (uint64_t)number_of(object, "down", UINT32_MAX),
 	                               .unreachable = (uint64_t)number_of(object, "unreachable", UINT32_MAX)};
+	const char *name = text_of(object, "name");
+	i->name = strcmp(name, i->device) == 0 ? "" : name;
 	if (len == 0 || len > HW_INCIDENT_ID || hw_incident_kind_parse(text_of(object, "kind"), &i->kind))
 		return -EINVAL;
 	for (size_t k = 0; k < len; k++)

@@ -54,6 +54,7 @@ static void put_details(struct hw_json *j, const struct hw_send_incident *i)
 	hw_json_open_member(j, "custom_details", '{');
 	hw_json_text(j, "incident", i->id);
 	put_text(j, "device", i->device, DETAIL_MAX, NULL);
+	put_text(j, "name", i->name, DETAIL_MAX, NULL);
 	put_text(j, "group", i->group, DETAIL_MAX, NULL);
 	hw_json_uint(j, "down", i->down);
 	hw_json_uint(j, "unreachable", i->unreachable);

@@ -68,7 +68,7 @@ static void pair_int(struct hw_alert_commit *c, const char *name, int64_t value)
 	hw_eval_arg_int(&c->eval, value);
 }
 
-#define INCIDENT_FIELDS 18 /* pairs of put_incident() */
+#define INCIDENT_FIELDS 19 /* pairs of put_incident() */
 #define SILENCE_FIELDS  8
 
 int hw_alert_commit_closing(struct hw_alert_commit *c, const char *id)
@@ -101,6 +101,7 @@ static int put_incident(struct hw_alert_commit *c, const struct hw_incident_view
 	pair(c, "listed", v->listed ? "1" : "0");
 	pair(c, "group", v->group);
 	pair(c, "device", v->device);
+	pair(c, "name", v->name);
 	pair(c, "cause", v->cause);
 	pair(c, "labels", v->labels);
 	pair_int(c, "since_ms", v->since_ms);

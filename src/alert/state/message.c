@@ -64,7 +64,7 @@ void hw_alert_incident_write(const struct hw_alert_writer *w, struct hw_json *j,
 		hw_json_text(j, "group", v->group);
 	if (v->device) {
 		hw_json_text(j, "device", v->device);
-		hw_json_text(j, "name", v->device);
+		hw_json_text(j, "name", v->name ? v->name : v->device);
 	}
 	write_labels(j, v->labels);
 	hw_json_int(j, "since_ms", v->since_ms);

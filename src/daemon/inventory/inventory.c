@@ -88,7 +88,7 @@ static struct hw_expected_view view_of(struct hw_id id, struct hw_expected_entry
 	                             .since_ms = entry->since_ms,
 	                             .timeout_ms = entry->timeout_ms,
 	                             .group = group,
-	                             .has_labels = entry->n_labels > 0};
+	                             .is_described = entry->n_labels > 0 || *entry->name};
 	int64_t since_ms = entry->since_ms;
 	char first = entry->source[0];
 	entry->since_ms = 0;
@@ -100,8 +100,8 @@ static struct hw_expected_view view_of(struct hw_id id, struct hw_expected_entry
 	return v;
 }
 
-/* If the device has a record, writes its labels to its hash in Redis. */
-static void write_labels(struct hw_app *a, struct hw_id id)
+/* If the device has a record, writes its name and labels to its hash in Redis. */
+static void write_description(struct hw_app *a, struct hw_id id)
 {
 	struct hw_registry *r = hw_monitor_registry(a->monitor);
 	uint32_t device = hw_registry_find(r, id.text, id.len);
@@ -127,7 +127,7 @@ static void put(struct hw_app *a, struct hw_id id, struct hw_expected_entry *ent
 	uint32_t i = hw_expected_find(table(a), id.text, id.len);
 	struct hw_expected_view was = i == HW_NIL ? (struct hw_expected_view){0} : hw_expected_at(table(a), i);
 	bool again = i != HW_NIL && was.since_ms != v.since_ms;
-	bool relabelled = (was.has_labels || v.has_labels) && !is_equal(was.text, v.text);
+	bool changed = (was.is_described || v.is_described) && !is_equal(was.text, v.text);
 	int rc = hw_expected_put(table(a), &v, &i);
 	if (rc) {
 		log_left_out(a, id, rc);
@@ -136,8 +136,8 @@ static void put(struct hw_app *a, struct hw_id id, struct hw_expected_entry *ent
 	if (again)
 		hw_expected_rest(table(a), i);
 	hw_monitor_expect(a->monitor, hw_app_now(), i);
-	if (relabelled)
-		write_labels(a, id);
+	if (changed)
+		write_description(a, id);
 }
 
 /* A since_ms that is more than a day ahead was written by a wrong clock. With Redis, the id is expected from now on.
@@ -170,10 +170,10 @@ void hw_inventory_take(struct hw_app *a, struct hw_id id, struct hw_id json, boo
 		bound_since(a, id, &entry);
 		put(a, id, &entry);
 	} else if (i != HW_NIL) {
-		bool had_labels = hw_expected_at(table(a), i).has_labels;
+		bool was_described = hw_expected_at(table(a), i).is_described;
 		hw_monitor_expect_no_more(a->monitor, hw_app_now(), i);
-		if (had_labels)
-			write_labels(a, id);
+		if (was_described)
+			write_description(a, id);
 	}
 }
 

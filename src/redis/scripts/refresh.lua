@@ -61,7 +61,7 @@ local function full(it)
 	if wrong then
 		return wrong
 	end
-	local have = redis.pcall('HMGET', it.k_state, 'seq', 'state', 'once', 'own_timeout', 'parent', 'gaps', 'captures', 'labels')
+	local have = redis.pcall('HMGET', it.k_state, 'seq', 'state', 'once', 'own_timeout', 'parent', 'gaps', 'captures', 'labels', 'name')
 	if differs(have, it.seq, it.state) then
 		return 1
 	end
@@ -80,8 +80,8 @@ local function full(it)
 		redis.call('SET', it.k_disconnected, it.id)
 		redis.call('ZADD', OFFLINE, it.since, it.id)
 	end
-	if have[3] or have[4] or have[5] or have[6] or have[7] or have[8] then
-		redis.call('HDEL', it.k_state, 'once', 'own_timeout', 'parent', 'learned', 'gaps', 'captures', 'labels')
+	if have[3] or have[4] or have[5] or have[6] or have[7] or have[8] or have[9] then
+		redis.call('HDEL', it.k_state, 'once', 'own_timeout', 'parent', 'learned', 'gaps', 'captures', 'labels', 'name')
 	end
 	redis.call('HSET', it.k_state, unpack(ARGV, it.first, it.last))
 	return 0

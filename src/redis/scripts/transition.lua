@@ -10,7 +10,8 @@
 --           'E' or 'W', id, seq, state, reason, since, last_seen, group, ttl, mine, outbox ('1' or '0'), payload, wait,
 --                 form, n, and n arguments: further fields of the state hash, each with its value. A device with parents
 --                 begins them with `parent` and `timeout`, which its entry in the stream has too; `wait` is the entry's
---                 wait_ms, or ''; `form` is the entry's form, or ''
+--                 wait_ms, or ''; `form` is the entry's form, or ''. A device with a name or labels ends them with `name`
+--                 and `labels`, which its entry has too
 --
 -- 'E' is a transition: it is written once, with an entry in the stream. 'W' is a snapshot: it overwrites the stored
 -- state unless that is newer, without an entry. 'A': the broker has the retained status as of seq, or its clearing.
@@ -46,7 +47,7 @@ local SEQ_MAX = 281474976710655
 local AHEAD_MS, NO_CLOCK_MS = 86400000, 315360000000 -- a day; ten years
 local ALWAYS = 7 -- fields that every state hash has
 -- Fields that a state hash may have. embed.sh replaces REPORT_FIELDS by the list in core/report.c.
-local REPORTED = { 'own_timeout', 'once', 'epoch', 'watched', 'parent', 'learned', 'gaps', 'captures', 'labels', REPORT_FIELDS }
+local REPORTED = { 'own_timeout', 'once', 'epoch', 'watched', 'parent', 'learned', 'gaps', 'captures', 'name', 'labels', REPORT_FIELDS }
 
 -- By item: the positions of its arguments and keys, and its answer.
 local arg_at, key_at, answer = {}, {}, {}
@@ -126,26 +127,26 @@ local function fields_of_child(i, a)
 	return unpack(f)
 end
 
-local function fields_without_labels(i, a)
+local function undescribed_fields(i, a)
 	if ARGV[a + WRITE.n] ~= '0' and ARGV[a + WRITE.next] == 'parent' then
 		return fields_of_child(i, a)
 	end
 	return fenced_fields(i, a)
 end
 
--- A device with labels ends its fields with `labels`, which its entry has too.
-local function more_fields(i, a)
-	local n = ARGV[a + WRITE.n]
-	if n ~= '0' and ARGV[a + WRITE.n + n - 1] == 'labels' then
-		return 'labels', ARGV[a + WRITE.n + n], fields_without_labels(i, a)
+-- The additional fields of an entry. `last`: the position of the item's last argument that is not in them yet.
+local function more_fields(i, a, last)
+	local field = ARGV[last - 1]
+	if field == 'name' or field == 'labels' then
+		return field, ARGV[last], more_fields(i, a, last - 2)
 	end
-	return fields_without_labels(i, a)
+	return undescribed_fields(i, a)
 end
 
 local function add_event(i, a)
 	return try('XADD', EVENTS, 'MAXLEN', '~', EVENTS_MAX, '*', 'id', ARGV[a + WRITE.id], 'state', ARGV[a + WRITE.state], 'reason',
 		ARGV[a + WRITE.reason], 'time_ms', ARGV[a + WRITE.since], 'last_seen_ms', ARGV[a + WRITE.last_seen], 'group', ARGV[a + WRITE.group], 'node', NODE, 'seq',
-		ARGV[a + WRITE.seq], more_fields(i, a))
+		ARGV[a + WRITE.seq], more_fields(i, a, a + WRITE.n + ARGV[a + WRITE.n]))
 end
 
 -- --- many at once ----------------------------------------------------------------------------------------------------
