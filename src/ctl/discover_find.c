@@ -287,7 +287,8 @@ static void write_id(const struct hw_find_group *g, char *id, size_t room)
 	size_t at = 0;
 	id[0] = '\0';
 	for (unsigned k = 0; k < g->n_names; k++)
-		at += hw_print(id + at, room - at, "{%s}/", g->names[k]);
+		if (!(g->labels >> k & 1))
+			at += hw_print(id + at, room - at, "{%s}/", g->names[k]);
 	if (at > 0)
 		hw_print(id + at, room - at, "{id}");
 }
@@ -323,6 +324,9 @@ static int add_rest(const struct hw_finding *f, const struct hw_find_group *g, s
 	write_id(g, id, sizeof(id));
 	if (rc == 0 && id[0])
 		rc = hw_found_add(&o->lines, "id = %s", id);
+	for (unsigned k = 0; k < g->n_names && rc == 0; k++)
+		if (g->labels >> k & 1)
+			rc = hw_found_add(&o->lines, "label = %s {%s}", g->names[k], g->names[k]);
 	if (rc == 0 && !g->preset && g->flagged * 2 > g->devices) {
 		rc = hw_found_add(
 			&o->notes,

@@ -309,6 +309,52 @@ static void drop_few(struct hw_find_group *g)
 	g->n_lines = kept;
 }
 
+/* --- sites -------------------------------------------------------------------------------------------------------- */
+
+/* Returns the levels before the id that are wildcards in each filter of the group. All filters of a group must have the
+ * captures of its labels; only `ignore` needs none. */
+static uint32_t common_sites(const struct hw_find_group *g)
+{
+	const struct hw_find_line *l = g->lines;
+	uint32_t before = g->n_lines ? (UINT32_C(1) << last_of(l)) - 1 : 0, wild = before ? l->wild & before : 0;
+	for (size_t i = 0; i < g->n_lines; i++)
+		if (g->lines[i].kind != HW_LINE_IGNORE &&
+		    (g->lines[i].id != l->id || (g->lines[i].wild & before) != wild))
+			return 0;
+	return __builtin_popcount(wild) < HW_CAPTURES_MAX ? wild & ~l->id : 0;
+}
+
+/* Finds the sites of each group. If each device has another value at a level, the level names no site. */
+static int find_sites(struct hw_finding *f)
+{
+	struct hw_keymap known = {0};
+	uint32_t(*values)[HW_TOPIC_LEVELS] = calloc(f->n_groups + 1, sizeof(*values));
+	int rc = values ? 0 : -ENOMEM;
+	for (size_t i = 0; i < f->n_groups && rc == 0; i++)
+		f->groups[i].sites = f->groups[i].preset ? 0 : common_sites(&f->groups[i]);
+	for (size_t i = 0; i < f->n && rc == 0; i++) {
+		unsigned group = f->state[i] == HW_TOPIC_PLACED ? f->group[i] - 1u : 0;
+		uint32_t sites = f->state[i] == HW_TOPIC_PLACED ? f->groups[group].sites : 0;
+		for (unsigned k = 0; sites >> k && rc == 0; k++) {
+			if (!(sites >> k & 1))
+				continue;
+			uint64_t key = (uint64_t)hw_levels_of(&f->levels, i)[k] << 32 | group << 8 | k;
+			uint32_t *at = hw_keymap_put(&known, key * UINT64_C(0x9e3779b97f4a7c15));
+			rc = at ? 0 : -ENOMEM;
+			values[group][k] += at && !*at;
+			if (at)
+				*at = 1;
+		}
+	}
+	for (size_t i = 0; i < f->n_groups && rc == 0; i++)
+		for (unsigned k = 0; k < HW_TOPIC_LEVELS; k++)
+			if (values[i][k] >= f->groups[i].devices)
+				f->groups[i].sites &= ~(UINT32_C(1) << k);
+	hw_keymap_fini(&known);
+	free(values);
+	return rc;
+}
+
 /* --- names -------------------------------------------------------------------------------------------------------- */
 
 /* Writes the letters of a level in lower case, to be used in a name. Returns their number. */
@@ -345,7 +391,8 @@ static void name_levels(const struct hw_finding *f, struct hw_find_group *g)
 	if (g->n_lines == 0)
 		return;
 	for (unsigned k = 0; k < last_of(l) && g->n_names < HW_CAPTURES_MAX - 1; k++)
-		if (l->id >> k & 1) {
+		if ((l->id | g->sites) >> k & 1) {
+			g->labels |= (g->sites >> k & 1) << g->n_names;
 			name_level(f, l, k, g->names[g->n_names], g->n_names);
 			for (unsigned j = 0; j < g->n_names; j++)
 				if (strcmp(g->names[j], g->names[g->n_names]) == 0)
@@ -358,6 +405,7 @@ char *hw_line_filter(const struct hw_finding *f, const struct hw_find_group *g, 
 {
 	const struct hw_seen_topic *s = hw_topics_at(f->topics, l->topic);
 	const uint32_t *tokens = hw_levels_of(&f->levels, l->topic);
+	uint32_t named = l->id | (l->kind == HW_LINE_IGNORE ? 0 : g->sites);
 	unsigned name = 0;
 	char *text = NULL;
 	size_t size = 0;
@@ -369,7 +417,9 @@ char *hw_line_filter(const struct hw_finding *f, const struct hw_find_group *g, 
 			putc('/', out);
 		if (l->id >> k & 1 && k == last_of(l)) {
 			fputs("{id}", out);
-		} else if (l->id >> k & 1) {
+		} else if (named >> k & 1) {
+			while (l->kind == HW_LINE_IGNORE && g->labels >> name & 1)
+				name++;
 			good = name < g->n_names;
 			fprintf(out, "{%s}", good ? g->names[name++] : "");
 		} else if (l->wild >> k & 1) {
@@ -415,8 +465,11 @@ int hw_find_lines(struct hw_finding *f)
 		join_lines(f, g);
 		drop_few(g);
 		make_few(f, g);
-		name_levels(f, g);
 	}
+	rc = rc ? rc : find_sites(f);
+	for (size_t i = 0; i < f->n_groups && rc == 0; i++)
+		if (!f->groups[i].preset)
+			name_levels(f, &f->groups[i]);
 	hw_keymap_fini(&x.known);
 	hw_keymap_fini(&x.prefixes);
 	hw_keymap_fini(&x.owners);

@@ -101,7 +101,7 @@ def known(d):
 
 
 def check_devices(env, text, traffic, ids, protocol="5"):
-    """Runs heartwheeld with these groups, beside the same traffic: it knows the devices, and no other ids."""
+    """Runs heartwheeld with these groups, beside the same traffic: it knows the devices, and no other ids. Returns it."""
     check_conf(env, text)
     directory = env.own_dir("hw")
     d = Daemon(directory, base_sections(env, directory, protocol) + text, env.node, directory / "control.sock",
@@ -115,6 +115,7 @@ def check_devices(env, text, traffic, ids, protocol="5"):
     found = known(d)
     assert not found - ids, (sorted(found - ids)[:20], text)
     assert len(found & ids) >= ACCEPTED * len(ids), (sorted(ids - found)[:20], text)
+    return d
 
 
 def own_broker(env, **options):
@@ -144,6 +145,28 @@ def test_conventions_at_once(env, scale):
     published = {t for t, _ in fleets.retained()} | {t for t, _ in fleets.round(0)}
     strange = {m.topic for m in watcher.messages} - published
     assert not {t for t in strange if "discover" in t or t.startswith("hw")} - {t for t in strange if "fence" in t}, strange
+
+
+class Sites:
+    """Lamps at four sites; no id occurs twice."""
+
+    topics = {"acme/sites/site-%d/lamp-%d" % (k % 4, k) for k in range(40)}
+    ids = {t.rsplit("/", 1)[1] for t in topics}
+
+    def round(self, n):
+        return [(t + "/state", '{"n":%d}' % n) for t in self.topics]
+
+
+def test_sites_are_labels(env):
+    """heartwheeld takes the labels that discover writes, and the devices have them."""
+    broker = own_broker(env)
+    traffic = Traffic(broker.port, Sites()).keep((t + "/lwt", "online") for t in Sites.topics)
+    with traffic:
+        r = discover(broker.port, "--for", "4s")
+    assert "heartbeat = acme/sites/{site}/{id}/state\ngoodbye = acme/sites/{site}/{id}/lwt offline\nlabel = site {site}\n" in r.stdout, r
+    d = check_devices(env, r.stdout, Traffic(broker.port, Sites()), Sites.ids)
+    listed = d.ctl("list", "--names", "--label", "site=site-1").stdout.split()
+    assert set(listed) == {"lamp-%d" % k for k in range(1, 40, 4)}
 
 
 def test_flagged_esphome(env):

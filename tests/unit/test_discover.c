@@ -125,8 +125,55 @@ START_TEST(test_gateways_with_unique_ids)
 {
 	for (int i = 0; i < 60; i++)
 		beat("x", "radio/gw-%d/node-%d/up", i % 5, i);
-	ck_assert_ptr_nonnull(strstr(found(), "heartbeat = radio/+/{id}/up\n"));
-	ck_assert_ptr_nonnull(strstr(written, "# 60 devices like radio/gw-0/node-0/up,"));
+	ck_assert_str_eq(found(), "# 60 devices like radio/gw-0/node-0/up, every 20s (p90 20s)\n"
+	                          "[group radio]\n"
+	                          "heartbeat = radio/{gw}/{id}/up\n"
+	                          "label = gw {gw}\n"
+	                          "timeout = 1m\n");
+}
+END_TEST
+
+/* Each id occurs at one site only. The goodbyes have the site, too. */
+START_TEST(test_sites_are_labels)
+{
+	for (int i = 0; i < 60; i++) {
+		beat("{\"on\":true}", "acme/sites/site-%d/lamp-%d/state", i % 4, i);
+		keep(i == 3 ? "offline" : "online", "acme/sites/site-%d/lamp-%d/lwt", i % 4, i);
+		beat("{\"v\":1}", "grid/area%d/line%d/m-%03d/up", i % 2, i % 6, i);
+		beat("{}", "grid/area%d/line%d/m-%03d/set", i % 2, i % 6, i);
+	}
+	found();
+	ck_assert_msg(strstr(written, "[group acme-sites]\n"
+	                              "heartbeat = acme/sites/{site}/{id}/state\n"
+	                              "goodbye = acme/sites/{site}/{id}/lwt offline\n"
+	                              "label = site {site}\n"
+	                              "timeout = 1m\n") != NULL,
+	              "%s", written);
+	ck_assert_msg(strstr(written, "heartbeat = grid/{area}/{line}/{id}/up\n"
+	                              "label = area {area}\n"
+	                              "label = line {line}\n"
+	                              "timeout = 1m\n") != NULL,
+	              "%s", written);
+}
+END_TEST
+
+/* All filters of a group must have the captures of its labels. Here the goodbyes, or a part of the heartbeats, have no
+ * site. */
+START_TEST(test_no_labels_without_the_site)
+{
+	for (int i = 0; i < 60; i++) {
+		beat("{\"on\":true}", "acme/site-%d/lamp-%04d/state", i % 4, i);
+		keep(i == 3 ? "offline" : "online", "wills/lamp-%04d/lwt", i);
+		beat("{\"v\":1}", "grid/area%d/meter-%04d/up", i % 4, i);
+		beat("{\"v\":1}", "alarms/meter-%04d", i);
+	}
+	found();
+	ck_assert_msg(strstr(written, "heartbeat = acme/+/{id}/state\n"
+	                              "goodbye = wills/{id}/lwt offline\n"
+	                              "timeout") != NULL,
+	              "%s", written);
+	ck_assert_msg(strstr(written, "heartbeat = grid/+/{id}/up\n") != NULL, "%s", written);
+	ck_assert_ptr_null(strstr(written, "label"));
 }
 END_TEST
 
@@ -450,6 +497,8 @@ int main(void)
 	tcase_add_test(all, test_one_convention);
 	tcase_add_test(all, test_sites_with_the_same_ids);
 	tcase_add_test(all, test_gateways_with_unique_ids);
+	tcase_add_test(all, test_sites_are_labels);
+	tcase_add_test(all, test_no_labels_without_the_site);
 	tcase_add_test(all, test_levels_that_differ_together);
 	tcase_add_test(all, test_three_levels);
 	tcase_add_test(all, test_parts_of_a_device);
