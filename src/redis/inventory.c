@@ -242,23 +242,28 @@ int hw_redis_inventory_apply(struct hw_redis *r, struct hw_now now, const char *
                              const struct hw_inventory_item *items, const char *const *groups, unsigned n,
                              hw_inventory_applied *fn, void *arg)
 {
-	static const char *const kinds[] = {"S", "A", "N", "R"};
+	static const char letters[] = "SANR";
+	char kinds[HW_INVENTORY_ITEMS];
 	int rc = is_ready(r);
 	if (rc)
 		return rc;
 	struct hw_eval *e = &r->inventory->eval;
 	begin_call(r, e, now, source);
+	for (unsigned i = 0; i < n; i++)
+		kinds[i] = letters[items[i].kind];
+	hw_eval_put(e, HW_AT_CHANGES_KINDS, kinds, n);
 	for (unsigned i = 0; i < n; i++) {
 		const struct hw_inventory_item *it = &items[i];
 		hw_eval_item(e);
-		hw_eval_put_text(e, HW_AT_EXPECT_KIND, kinds[it->kind]);
 		hw_eval_put(e, HW_AT_EXPECT_ID, it->id.text, it->id.len);
 		if (it->kind == HW_INVENTORY_REMOVE)
 			put_source(e, it->source);
 		else
 			hw_eval_put(e, HW_AT_EXPECT_ENTRY, it->entry.text, it->entry.len);
-		hw_eval_put_text(e, HW_AT_EXPECT_GROUP, groups[i]);
-		hw_eval_put_int(e, HW_AT_EXPECT_UNSEEN, it->unseen_ms);
+		if (it->kind == HW_INVENTORY_MISSING)
+			hw_eval_put_int(e, HW_AT_EXPECT_MORE, it->unseen_ms);
+		else
+			hw_eval_put_text(e, HW_AT_EXPECT_MORE, groups[i]);
 	}
 	return send_call(r, HW_SCRIPT_INVENTORY, e,
 	                 &(struct write){.r = r, .fn = fn, .arg = arg, .n = n, .now_ms = now.wall_ms});
