@@ -12,8 +12,14 @@ look has been there, once in an interval.
 
 Redis' own count of PEXPIRE is held against the daemon's of refreshes, and the keys of a thousand devices have to live
 for more than two timeouts when it ends, as they do when they are refreshed once in each.
+
+Besides, a bare Redis at a steady pace, in turns: plain refreshes as the monitor sends them (PEXPIRE, 256 in one write);
+PEXPIRE by a script, 60 in a call; and SETEX and DEL for each of three heartbeats.
 """
 import itertools
+import random
+import socket
+import statistics
 import subprocess
 import time
 
@@ -141,6 +147,85 @@ def old(o, env, devices, interval, timeout, gather_ms, batch, warm_up):
     return use
 
 
+# --- a bare Redis at a steady pace
+
+SCRIPT = "local answer = {} for i = 1, #KEYS do answer[i] = redis.call('PEXPIRE', KEYS[i], ARGV[1]) end return answer"
+CONNECTED, TTL_MS = b"device:connected:d%d", b"90000"
+
+
+def command(*words):
+    return b"*%d\r\n" % len(words) + b"".join(b"$%d\r\n%s\r\n" % (len(w), w) for w in words)
+
+
+def by_script(devices):
+    return command(b"EVAL", SCRIPT.encode(), b"%d" % len(devices), *[CONNECTED % i for i in devices], TTL_MS)
+
+
+def plain(devices):
+    return b"".join(command(b"PEXPIRE", CONNECTED % i, TTL_MS) for i in devices)
+
+
+def set_and_delete(devices):
+    return b"".join(command(b"SETEX", CONNECTED % i, b"90", b"d%d" % i) + command(b"DEL", b"device:disconnected:d%d" % i)
+                    for i in devices)
+
+
+# How many in one write, the write, the lines of its answer for each and besides, and how often in a timeout.
+WAYS = {"PEXPIRE": (BATCH, plain, 1, 0, 1), "script": (60, by_script, 1, 1, 1), "SETEX and DEL": (BATCH, set_and_delete, 2, 0, 3)}
+
+
+def send(s, data, lines):
+    s.sendall(data)
+    while lines > 0:
+        answer = s.recv(1 << 16)
+        assert answer and b"-" not in answer, answer[:200]
+        lines -= answer.count(b"\n")
+
+
+def paced(s, redis, way, devices, rate, seconds):
+    """CPU of Redis, for what one of these does in a timeout."""
+    size, make, each, more, often = WAYS[way]
+    order = random.sample(range(devices), devices)
+    n = max(1, int(rate * often * seconds) // size)
+    writes = [make([order[(k * size + i) % devices] for i in range(size)]) for k in range(n)]
+    began, used = time.monotonic(), measure.cpu_us(redis.pid)
+    for k, data in enumerate(writes + [None]):
+        time.sleep(max(0, began + k * size / rate / often - time.monotonic()))
+        if data:
+            send(s, data, size * each + more)
+    return (measure.cpu_us(redis.pid) - used) / (n * size) * often
+
+
+def ways(o):
+    devices, seconds, rounds = (1000, 0.5, 1) if o.smoke else (100000, 4, 5)
+    with measure.world() as (env, _):
+        s = socket.create_connection(("127.0.0.1", env.redis_server.port))
+        s.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        for i in range(0, devices, 1000):
+            send(s, set_and_delete(range(i, i + 1000)), 2000)
+        for rate in (5000, 3333):
+            us = {way: [] for way in WAYS}
+            for way in list(WAYS) * rounds:
+                us[way].append(paced(s, env.redis_server, way, devices, rate, seconds))
+            yield rate, us
+        s.close()
+
+
+def report_ways(devices, rate, us):
+    def ratio(a, b):
+        return statistics.median(x / y for x, y in zip(us[a], us[b]))
+    of = ", %s a second" % format(rate, ",d")
+    measure.conditions("a bare Redis with %s keys, %d rounds in turns" % (format(devices, ",d"), len(us["script"])))
+    measure.figure("6 refresh", "CPU of Redis, PEXPIRE, 256 in one write" + of, statistics.median(us["PEXPIRE"]), "us")
+    measure.figure("6 refresh", "CPU of Redis, PEXPIRE / by a script, 60 a call" + of, ratio("PEXPIRE", "script"), "x",
+                   ("<=", 0.55))
+    measure.figure("6 refresh", "CPU of Redis, SETEX and DEL of three heartbeats / one PEXPIRE" + of,
+                   ratio("SETEX and DEL", "PEXPIRE"), "x", (">=", 4))
+
+
+# --- heartwheel, and what it replaces
+
+
 def report(name, use):
     measure.figure("6 refresh", "CPU a heartbeat, %s" % name, use.total, "us",
                    note="program %.2f, Redis %.2f; the broker %.2f beside it" % (
@@ -168,6 +253,8 @@ def run(o):
     seldom = timeout * 0.9  # of one heartbeat a timeout: late ones are no deaths
     dense = (devices, interval, timeout) if o.smoke else (devices, 2, 6)
     worst = (devices, 0.8, timeout) if o.smoke else (20000, 16, timeout)
+    for rate, us in ways(o):
+        report_ways(1000 if o.smoke else 100000, rate, us)
     with measure.world() as (env, _):
         wheel = ours(o, env, devices, interval, timeout)
         env.own_redis()
