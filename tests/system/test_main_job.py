@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """The main job: heartbeats keep a device online, silence takes it offline, and each sink reports that."""
 import re
+import signal
 import socket
 import time
 
@@ -232,6 +233,28 @@ def test_refresh_keeps_the_keys_fresh(env):
         assert STATE_FIELDS <= set(env.hash("f"))
         in_time(age, 2.5, "since the latest refresh")
     assert env.edges("f")[:1] == [("online", "heartbeat")] and len(env.edges("f")) <= 2
+
+
+def test_plain_refreshes_keep_the_keys(env):
+    """Refreshes that only extend keys gather for a moment. No key comes near its end although the timeout is short, for
+    longer than a key lives. What somebody deletes comes back, and so does what ended while Redis stood still."""
+    env.own_redis()
+    env.daemon(timeout="1s")
+    devices = ["p%d" % k for k in range(40)]
+    keys = [env.key("connected", d) for d in devices]
+    with env.beating(devices, 0.2):
+        wait_until(lambda: env.redis.exists(*keys) == len(keys), what="all to be online")
+        throughout(lambda: min(env.redis.pttl(k) for k in keys) > 5000, 12, "the TTL to be refreshed")
+        env.redis.delete(*keys)
+        wait_until(lambda: env.redis.exists(*keys) == len(keys), what="the deleted keys")
+        env.redis_server.signal(signal.SIGSTOP)
+        pass_time(11)  # the keys live for 10 s
+        env.redis_server.signal(signal.SIGCONT)
+        wait_until(lambda: env.redis.exists(*keys) == len(keys), what="the keys that ended")
+        throughout(lambda: min(env.redis.pttl(k) for k in keys) > 5000, 2, "the TTL to be refreshed")
+        for d in devices:
+            assert env.edges(d) == [("online", "heartbeat")]
+        assert env.redis.info("commandstats")["cmdstat_pexpire"]["calls"] > 12 * len(devices)
 
 
 def test_ttl_follows_ttl_factor(env):
