@@ -76,10 +76,25 @@ static void count_fault(struct hw_monitor *m, const char *id, size_t len, const 
 
 /* --- messages ---------------------------------------------------------------- */
 
+/* Returns the group that a status names, if this is the topic of that group's statuses. Several groups may share a
+ * topic. Otherwise returns the group whose filter matches. */
+static uint16_t group_of_status(const struct hw_monitor *m, const struct hw_message *msg, const struct intake *in)
+{
+	char name[HW_ID_MAX + 1], topic[HW_TOPIC_MAX + 1];
+	bool named = hw_payload_text(msg->payload, msg->payload_len, "group", name, sizeof(name)) >= 0;
+	int k = named ? hw_groups_find(&m->groups, name) : -1, len = 0;
+	if (k >= 0 && !m->groups.all[k]->retired)
+		len = hw_group_status_topic(m->groups.all[k], in->id, in->id_len, topic, sizeof(topic));
+	return len > 0 && (size_t)len == msg->topic_len && memcmp(topic, msg->topic, msg->topic_len) == 0 ? (uint16_t)k
+	                                                                                                  : in->group;
+}
+
 /* Learns a device's state from a retained status. Without a store, heartwheel learns the state of its previous run
  * only from the retained statuses that it published. */
-static void adopt_status(struct hw_monitor *m, struct hw_now now, const struct intake *in, struct hw_payload *p)
+static void adopt_status(struct hw_monitor *m, struct hw_now now, const struct hw_message *msg, const struct intake *in,
+                         struct hw_payload *p)
 {
+	char parents[HW_PARENTS_TEXT + 1];
 	if (hw_registry_find(m->registry, in->id, in->id_len) != HW_NIL || p->seq <= 0 ||
 	    !hw_id_valid(in->id, in->id_len))
 		return;
@@ -90,9 +105,12 @@ static void adopt_status(struct hw_monitor *m, struct hw_now now, const struct i
 		.since_ms = p->has_time && p->time_s > 0 && p->time_s < 1e11 ? (int64_t)(p->time_s * 1000) : 0,
 		.last_seen_ms = p->last_seen_s > 0 && p->last_seen_s < 1e11 ? (int64_t)(p->last_seen_s * 1000) : 0,
 		.down_ms = INT64_MAX / 4, /* unknown: silence and the forget time count from now */
-		.group = m->groups.all[in->group]->name,
+		.group = m->groups.all[group_of_status(m, msg, in)]->name,
 		.seq = (uint64_t)p->seq,
 		.report = p->report};
+	int len = hw_payload_text(msg->payload, msg->payload_len, "parents", parents, sizeof(parents));
+	if (len > 0 && (size_t)len < sizeof(parents))
+		s.parents = parents;
 	if (hw_reason_parse(p->reason, &s.reason))
 		s.reason = p->online ? HW_REASON_HEARTBEAT : HW_REASON_TIMEOUT;
 	memset(&p->report, 0, sizeof(p->report));
@@ -367,7 +385,7 @@ static void take_message(struct hw_monitor *m, struct hw_now now, const struct h
 		payload = read_goodbye(m->groups.all[in->group], msg, payload, &p);
 	if (payload && p.kind == HW_PAYLOAD_MONITOR) {
 		if (adopting && strcmp(p.by, m->conf.adopt_by) == 0)
-			adopt_status(m, now, in, &p);
+			adopt_status(m, now, msg, in, &p);
 		take_canary(m, now, msg, &p);
 		leave_out(m, &p, in->group);
 	} else if (history) {
@@ -391,7 +409,7 @@ static void take_status(struct hw_monitor *m, struct hw_now now, const struct hw
 	hw_payload_decode(&p, msg->payload, msg->payload_len);
 	bool monitors = p.kind == HW_PAYLOAD_MONITOR;
 	if (monitors && msg->retained && strcmp(p.by, m->conf.adopt_by) == 0)
-		adopt_status(m, now, in, &p);
+		adopt_status(m, now, msg, in, &p);
 	if (monitors)
 		count_monitors(m, &p);
 	else

@@ -16,7 +16,7 @@
 #include "sight.h"
 #include "upstream.h"
 
-#define HW_OUTS       1024                 /* outputs between two drains: at most 3 per message or batch element */
+#define HW_OUTS       1024                 /* outputs between two drains: at most 4 per message or batch element */
 #define HW_ELEMENTS   128                  /* elements of batches that are applied between two drains */
 #define HW_ARM_MAX_NS (3600 * HW_NS_PER_S) /* an online device is checked and refreshed at least once in this time */
 /* The own_timeout_ms of a provisional device that has asked for the group's timeout. A timeout in the store is then

@@ -175,6 +175,7 @@ void hw_parent_change(struct hw_monitor *m, uint32_t i, const struct hw_parent_s
 	char text[HW_PARENTS_MAX][HW_ID_MAX];
 	struct hw_id listed = listed_parents(m, i);
 	struct found f = {.n = 0};
+	bool had = hw_parents_first(&m->parents, i);
 	if (s->by && !hw_topic_values(s->by, s->text.text, s->text.len, values))
 		return;
 	add_ids(m, i, &f, listed);
@@ -185,8 +186,10 @@ void hw_parent_change(struct hw_monitor *m, uint32_t i, const struct hw_parent_s
 	bool relabelled = set_captured(m, i, g, values), changed = set(m, i, &f, hash);
 	if (changed)
 		note_goodbyes(m, i);
+	/* Without a store, only the status keeps the parents. A device that moves from one gateway to another and back
+	 * is not published each time. */
 	if ((changed || relabelled) && was_online)
-		hw_monitor_emit_device(m, HW_OUT_PARENTS, i);
+		hw_monitor_emit_device(m, m->conf.adopt_by && !had && changed ? HW_OUT_STATUS : HW_OUT_PARENTS, i);
 }
 
 void hw_parent_load(struct hw_monitor *m, uint32_t i, const char *ids)

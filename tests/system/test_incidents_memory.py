@@ -127,6 +127,19 @@ def test_heartwheeld_restarts_while_a_gateway_is_offline(site):
     s.inbox.wait(("opened", "g1"), ("closed", "g1"))
 
 
+def test_a_gateway_stops_while_heartwheeld_restarts(site):
+    """heartwheeld knows the parents of the devices from their retained statuses, before any heartbeat names them."""
+    s = site().begin()
+    s.daemon.die()
+    s.herd.kill("g1", *CHILDREN)
+    s.daemon.start()
+    s.wait_state("offline", "g1", *CHILDREN)
+    wait_until(lambda: [i for i in s.alert.incidents() if i["unreachable"] == 4], what="all members")
+    s.inbox.wait(("opened", "g1"))
+    s.start("g1", *CHILDREN)
+    s.inbox.wait(("opened", "g1"), ("closed", "g1"))
+
+
 def test_heartwheeld_is_away(site):
     s = site(blind_after="2s").begin()
     s.daemon.die()

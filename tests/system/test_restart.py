@@ -533,6 +533,22 @@ def test_memory_store_learns_from_its_own_retained_statuses(env, protocol, heard
     assert env.wait_status(observer, "off", True, n).json()["seq"] > seq["off"]
 
 
+def test_memory_store_keeps_the_group(env):
+    """Two groups share a status topic. After a restart, a device has the timeout of its own group before it sends a heartbeat."""
+    env.check_events = False
+    env.own_redis(start=False)
+    status = env.root + "/{id}/state"
+    groups = [("fast", {"heartbeat": env.root + "/fast/{id}", "status": status, "timeout": "1s"}),
+              ("slow", {"heartbeat": env.root + "/slow/{id}", "status": status, "timeout": "1h"})]
+    d = env.daemon(store={"type": "memory"}, groups=groups)
+    env.publisher.publish(env.root + "/slow/a", b"")
+    wait_until(lambda: d.state("a") == "online")
+    d.stop()
+    d.start()
+    wait_until(lambda: d.device("a"))
+    throughout(lambda: d.state("a") == "online" and d.device("a")["group"] == "slow", 4)
+
+
 def test_a_clock_that_stays(env):
     """`since` and `time` are wall clock, also after a restart."""
     d = env.daemon(timeout="500ms")

@@ -276,6 +276,73 @@ START_TEST(test_own_statuses_are_adopted_where_no_heartbeat_comes)
 }
 END_TEST
 
+/* Two groups share a status topic. A status that names no group of this topic is published again when a heartbeat has
+ * moved the device. */
+START_TEST(test_own_statuses_name_the_group)
+{
+	static const char *const fast[] = {"fast/{id}"}, *const slow[] = {"slow/{id}"};
+	static const struct {
+		const char *topic, *group, *is;
+	} all[] = {{"nodes/a/status", "slow", "slow"},
+	           {"nodes/b/status", "none", "fast"},
+	           {"nodes/c/status", "other", "fast"},
+	           {"other/d", "slow", "other"}};
+	struct hw_monitor_conf conf = world_conf();
+	conf.adopt_by = conf.node = "me";
+	struct hw_group_spec g[] = {world_group("fast", 30000), world_group("slow", 60000),
+	                            world_group("other", 60000)};
+	for (int k = 0; k < 3; k++)
+		g[k].n_heartbeat = 1;
+	g[0].heartbeat = fast;
+	g[1].heartbeat = slow;
+	g[2].status = "other/{id}";
+	struct world *v = world_new(&conf, g, 3);
+	world_connect(v);
+	for (size_t k = 0; k < sizeof(all) / sizeof(*all); k++) {
+		char text[100], id[] = {(char)('a' + k), '\0'};
+		snprintf(text, sizeof(text), "{\"online\":true,\"by\":\"me\",\"seq\":7,\"group\":\"%s\"}",
+		         all[k].group);
+		world_say(v, all[k].topic, text, true);
+		ck_assert_str_eq(hw_monitor_group_of(v->m, world_device(v, id))->name, all[k].is);
+	}
+	world_say(v, "slow/a", "", false);
+	ck_assert_uint_eq(world_count(v, HW_OUT_STATUS, 0), 0);
+	world_say(v, "slow/b", "", false);
+	ck_assert_str_eq(hw_monitor_group_of(v->m, world_device(v, "b"))->name, "slow");
+	ck_assert_uint_eq(world_count(v, HW_OUT_STATUS, 0), 1);
+	world_free(v);
+}
+END_TEST
+
+/* A status without parents is published once more when a heartbeat names them. */
+START_TEST(test_own_statuses_name_the_parents)
+{
+	static const char *const hb[] = {"plant/{gw}/{id}/up"}, *const parents[] = {"{gw}"};
+	struct hw_monitor_conf conf = world_conf();
+	conf.adopt_by = conf.node = "me";
+	struct hw_group_spec g = world_group("valves", 30000);
+	g.heartbeat = hb;
+	g.n_heartbeat = 1;
+	g.parents = parents;
+	g.n_parents = 1;
+	struct world *v = world_new(&conf, &g, 1);
+	world_connect(v);
+	world_say(v, "nodes/a/status", "{\"online\":true,\"by\":\"me\",\"seq\":7,\"parents\":\"g1\\ng2\"}", true);
+	world_say(v, "nodes/old/status", "{\"online\":true,\"by\":\"me\",\"seq\":7}", true);
+	ck_assert_str_eq(world_parents(v, "a"), "g1? g2?");
+	ck_assert_str_eq(world_parents(v, "old"), "");
+	world_say(v, "plant/g1/a/up", "", false);
+	ck_assert_str_eq(world_parents(v, "a"), "g1?");
+	ck_assert_uint_eq(world_count(v, HW_OUT_STATUS, 0), 0);
+	world_say(v, "plant/g1/old/up", "", false);
+	ck_assert_str_eq(world_parents(v, "old"), "g1?");
+	ck_assert_uint_eq(world_count(v, HW_OUT_STATUS, 0), 1);
+	world_say(v, "plant/g2/old/up", "", false);
+	ck_assert_uint_eq(world_count(v, HW_OUT_STATUS, 0), 1);
+	world_free(v);
+}
+END_TEST
+
 /* The status of a gateway is also a topic of `while` of another group. Then it is a value and a state. */
 START_TEST(test_an_own_status_is_adopted_on_a_topic_of_while)
 {
@@ -525,6 +592,8 @@ int main(void)
 	tcase_add_test(tc, test_forget_after);
 	tcase_add_test(tc, test_without_a_store_own_statuses_are_adopted);
 	tcase_add_test(tc, test_own_statuses_are_adopted_where_no_heartbeat_comes);
+	tcase_add_test(tc, test_own_statuses_name_the_group);
+	tcase_add_test(tc, test_own_statuses_name_the_parents);
 	tcase_add_loop_test(tc, test_an_own_status_is_adopted_on_a_topic_of_while, 0, 2);
 	tcase_add_test(tc, test_a_stored_device_has_one_timeout_to_be_heard);
 	tcase_add_test(tc, test_a_shorter_timeout_leaves_one_to_be_heard);

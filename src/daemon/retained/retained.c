@@ -71,6 +71,7 @@ int hw_app_retained_new(struct hw_app *a)
 	r->status.m = r->discovery.m = a->monitor;
 	r->status.arg = r->discovery.arg = a;
 	r->status.node_id = a->start->node_id;
+	r->status.no_store = a->start->store == HW_STORE_MEMORY;
 	r->status.sweep.rate = a->start->mqtt.republish_rate;
 	r->discovery.sweep.rate = r->discovery.line.rate = DISCOVERIES_A_SECOND;
 	r->status.on_published = on_status;

@@ -27,8 +27,8 @@
 /* Bits of a publish id that identify the sink; 0: the id belongs to no sink. */
 #define HW_RETAINED_PUBLISH_ID_KIND UINT64_C(0xc000000000000000)
 
-/* Enough for a message: escaping can make a reported text six times as long. */
-#define HW_RETAINED_PAYLOAD_MAX (6 * (HW_REPORT_DATA_MAX + 2 * HW_REPORT_TEXT_MAX) + 1024)
+/* Enough for a message: escaping can make a reported text six times as long, and an id twice. */
+#define HW_RETAINED_PAYLOAD_MAX (6 * (HW_REPORT_DATA_MAX + 2 * HW_REPORT_TEXT_MAX) + 2 * HW_PARENTS_TEXT + 1024)
 
 /* Flags in a device's record, besides HW_PENDING_STORE and HW_PENDING_STATUS. */
 enum {
@@ -86,6 +86,7 @@ struct hw_retained_sink {
 	struct hw_monitor *m;           /* borrowed */
 	struct hw_publisher *publisher; /* borrowed; NULL: nothing is published */
 	const char *node_id;            /* borrowed */
+	bool no_store;                  /* the statuses keep the group and the parents of the devices */
 	/* Called when the broker has the device's message, or when no message is pending any more. `cleared`: the
 	 * device was forgotten. Called before anything is freed. */
 	void (*on_published)(void *arg, struct hw_ref device, bool cleared);

@@ -2,6 +2,7 @@
 #include "status.h"
 
 #include <stdio.h>
+#include <string.h>
 
 #include "heartwheel/json_writer.h"
 
@@ -11,6 +12,22 @@ static void write_parent(const struct hw_retained_sink *s, const struct hw_devic
 	struct hw_parent_view parent;
 	if (hw_device_state(d) == HW_STATE_OFFLINE && hw_monitor_dead_parent(s->m, d, &parent))
 		hw_json_bytes(j, "parent", parent.id.text, parent.id.len);
+}
+
+/* Writes the parents that the next run reads back, with newlines between their ids. */
+static void write_parents(const struct hw_retained_sink *s, const struct hw_device *d, struct hw_json *j)
+{
+	struct hw_parent_view v[HW_PARENTS_MAX];
+	char text[HW_PARENTS_TEXT];
+	size_t at = 0;
+	unsigned n = s->no_store ? hw_monitor_parents(s->m, d, v) : 0;
+	for (unsigned k = 0; k < n; k++) {
+		memcpy(text + at, v[k].id.text, v[k].id.len);
+		at += v[k].id.len;
+		text[at++] = '\n';
+	}
+	if (at > 0)
+		hw_json_bytes(j, "parents", text, at - 1);
 }
 
 int hw_status_payload(const struct hw_retained_sink *s, struct hw_now now, const struct hw_device *d, char *buf,
@@ -37,6 +54,9 @@ int hw_status_payload(const struct hw_retained_sink *s, struct hw_now now, const
 		hw_json_uint(&j, "epoch", hw_monitor_epoch(s->m, d));
 	hw_json_uint(&j, "seq", d->seq);
 	write_parent(s, d, &j);
+	if (s->no_store)
+		hw_json_text(&j, "group", hw_monitor_group_of(s->m, d)->name);
+	write_parents(s, d, &j);
 	hw_json_report(&j, &report);
 	hw_json_close(&j, '}');
 	return hw_json_end_text(&j);
