@@ -39,8 +39,8 @@ struct hw_stream_gap {
 
 /*
  * Called when the entry at `cursor` is not in the stream any more. Describes the missing entries in *gap, and moves
- * *cursor to the offset after which reading continues. A cursor with added < 0 moves to the stream's start, without a
- * gap.
+ * *cursor to the offset after which reading continues. If added < 0, moves the cursor to the stream's start, and
+ * reports no gap.
  */
 void hw_stream_gap_find(struct hw_stream_cursor *cursor, const struct hw_stream_info *info, struct hw_stream_gap *gap);
 

@@ -2,7 +2,7 @@
 /*
  * A consumer group: each entry of a stream goes to one of several members, at least once. Entries stay pending until
  * they are acknowledged. A member first reads the entries again that it has read before and not acknowledged. It also
- * takes over entries that another member has left pending for idle_ms: that member must have crashed.
+ * takes over entries that another member has left pending for idle_ms, because that member has probably crashed.
  *
  * The caller requests each page and never blocks. Redis delays an answer without entries for up to HW_STREAM_WAIT_MS,
  * so nothing urgent may use the same connection. If the stream is emptied or replaced, the group is created again and

@@ -242,8 +242,8 @@ static void on_offset(redisAsyncContext *ac, void *answer, void *arg)
 		return;
 	struct hw_stream_id offset = hw_stream_newest(r->element[1]);
 	if (at->type == REDIS_REPLY_NIL)
-		keep_offset(t, offset, "NX"); /* "NX": sets the offset only if Redis has none; if reports about
-		                               * receivers are lost later, reading starts there again */
+		keep_offset(t, offset, "NX"); /* "NX": sets the offset only if Redis has none. If reports about
+		                                 receivers are lost, reading starts at this offset again */
 	else if (is_offset(at, offset, &kept))
 		offset = kept;
 	else

@@ -47,7 +47,7 @@
 /* The messages that a client has not acknowledged: their number, and the id of each tenth of them. */
 struct window {
 	struct hw_stream_id samples[UNACKED / SAMPLE_EVERY], last;
-	unsigned n; /* after an ack of some of them, `n` may be up to nine too great */
+	unsigned n; /* after an ack of a part of them, `n` may be too great by up to nine */
 };
 
 struct session {
@@ -89,7 +89,7 @@ struct hw_tasks_sessions {
 	size_t n_current;
 	size_t n_new;                         /* number of clients that began to follow and are not in the table yet */
 	struct hw_stream_id tail, tail_asked; /* tail: the last entry that was read for all current sessions;
-	                                       * tail_asked: `tail` when the last page was requested */
+	                                         tail_asked: the value of `tail` when the last page was requested */
 	bool tail_due, tail_asking;
 	int64_t listed_ms, left_out_ms;
 	unsigned ticks;

@@ -265,7 +265,7 @@ static const redisReply *read_glance(struct session *s, const redisReply *reply)
 	if (!reply || reply->type != REDIS_REPLY_ARRAY || reply->elements != 3)
 		return NULL;
 	const redisReply *offline = reply->element[0], *oldest = reply->element[1], *page = reply->element[2];
-	/* If the reply is 0, asleep_ms stays as it is: a transition may have set it meanwhile. */
+	/* If the reply is 0, asleep_ms is not changed, because a transition may have set it meanwhile. */
 	if (offline->type == REDIS_REPLY_INTEGER && offline->integer)
 		s->asleep_ms = now_ms();
 	s->begins = oldest->type == REDIS_REPLY_ARRAY && oldest->elements == 1 &&
@@ -280,7 +280,7 @@ static void take_glance(struct session *s, const redisReply *reply)
 	int64_t clock_ms = hw_tasks_store_now_ms(s->all->app->store);
 	const redisReply *page = read_glance(s, reply);
 	s->all->n_glances--;
-	s->later |= reply && !page; /* Redis refuses commands now, and gives no notice when it accepts them again */
+	s->later |= reply && !page; /* Redis refuses commands now, and does not report when it accepts them again */
 	if (!done_asking(s) || !s->known || s->asleep_ms || !page)
 		return;
 	if (s->begins && hw_stream_is_trimmed(s->read, s->oldest)) {
@@ -356,7 +356,7 @@ static bool wants_page(const struct session *s)
 	       s->sent.n < UNACKED && is_ours(s);
 }
 
-/* Whether other sessions are served before this one, because its client has acknowledged nothing for a while. */
+/* Whether other sessions are served before this one: its client has acknowledged nothing for a while. */
 static bool is_slow(const struct session *s)
 {
 	return s->timeouts || (s->sent.n && now_ms() - s->sent_ms >= SLOW_MS);
@@ -481,7 +481,7 @@ static void on_tail(void *arg, const redisReply *reply)
 {
 	struct hw_tasks_sessions *f = arg;
 	f->tail_asking = false;
-	/* Redis gives no notice when it accepts commands again, so the tick tries again. */
+	/* Redis does not report when it accepts commands again, so the tick tries again. */
 	bool refused = reply && (reply->type != REDIS_REPLY_ARRAY || reply->elements != 2);
 	bool more = take_tail(f, reply);
 	if (more || (f->tail_due && !refused))

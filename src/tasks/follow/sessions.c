@@ -139,7 +139,7 @@ static void on_ack(void *arg, struct hw_text from, struct hw_text msg_id)
 
 /* --- stored sessions ---------------------------------------------------------------------------------------------- */
 
-/* Callbacks that load a session from Redis: whether its client has acknowledged anything, whether the client is
+/* The next callbacks load a session from Redis: whether its client has acknowledged anything, whether the client is
  * offline, the filter, the offset. */
 static void on_unproven(void *arg, const redisReply *reply)
 {
@@ -326,7 +326,8 @@ struct asking {
 	struct hw_tasks_sessions *all;
 	char client[HW_ID_MAX + 1], msg_id[HW_TASK_MSG_ID_MAX + 1];
 	char *filter;
-	bool fresh;  /* the request has no `from`: the session continues at its old offset, or begins with new events */
+	bool fresh;  /* the request has no `from`: an old session continues at its offset, and a new one begins with new
+	                events */
 	bool is_new; /* counted in n_new */
 };
 

@@ -50,8 +50,7 @@ struct hw_tasks_reply {
 	int64_t now_ms; /* Redis' clock */
 	size_t n_items, n_wakes;
 	const redisReply *items, *wakes;
-	const redisReply *behind; /* of a list or count: the next page begins after this task; NULL: this is the last
-	                           * page */
+	const redisReply *behind; /* list, count: the next page begins after this task; NULL: this is the last page */
 	uint64_t unusable;        /* values in Redis that the script could not use */
 };
 

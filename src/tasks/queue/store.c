@@ -360,7 +360,7 @@ static void on_run_id(void *arg, const redisReply *reply)
 	}
 }
 
-/* Reads the instances that run: those with a recent score in task:nodes. */
+/* Reads which instances run: those with a recent score in task:nodes. */
 static void on_nodes(void *arg, const redisReply *reply)
 {
 	struct hw_tasks_store *s = arg;
@@ -375,8 +375,8 @@ static void on_nodes(void *arg, const redisReply *reply)
 	hw_schedule_instances(s->app->schedule, names, n, self);
 }
 
-/* Counts the members of task:nodes that were removed because their times are in the future. Otherwise they would
- * stay for ever and keep their ranks. */
+/* Counts the members of task:nodes that were removed because their times are in the future. If they were not removed,
+ * they would stay for ever and keep their ranks. */
 static void on_ahead_removed(void *arg, const redisReply *reply)
 {
 	struct hw_tasks_store *s = arg;

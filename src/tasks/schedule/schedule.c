@@ -395,7 +395,7 @@ static struct claim *claim_of(struct hw_schedule *s, uint64_t serial)
 	return NULL;
 }
 
-/* Puts a claimed task back into the wheel: for `due_ms`, or for an earlier time that was set since the claim. */
+/* Puts a claimed task back into the wheel, due at `due_ms` or at an earlier time that was set since the claim. */
 static void put_back(struct hw_schedule *s, uint32_t i, int64_t due_ms)
 {
 	struct hw_task_entry *e = at(s, i);
