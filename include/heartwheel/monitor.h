@@ -418,8 +418,8 @@ struct hw_stored {
 	int64_t down_ms;                /* how long no monitor ran; does not count as silence */
 	int64_t gone_ms;                /* of an offline device: for how long monitors have seen it offline; 0:
 	                                 * unknown; < 0: unusable */
-	bool hearsay;                   /* the device was read because only the stream had named it:
-	                                 * hw_monitor_is_hearsay() */
+	bool known_by_stream;           /* the device was read because only the stream had named it:
+	                                 * hw_monitor_is_known_by_stream() */
 	const char *group; /* NULL: the first group. An unconfigured one is kept by name; an invalid name is replaced by
 	                      a guess */
 	uint64_t form;     /* the form of its group in which the device was last heard; 0: unknown */
@@ -512,7 +512,7 @@ void hw_monitor_withdraw(struct hw_monitor *m, struct hw_ref device);
  * not heard itself. Where keys are used, the caller then reads the device's hash to find out whether the device has a
  * key.
  */
-bool hw_monitor_is_hearsay(const struct hw_monitor *m, const struct hw_event *e);
+bool hw_monitor_is_known_by_stream(const struct hw_monitor *m, const struct hw_event *e);
 
 /*
  * A re-read of the whole store, after a part of the stream was missed (a gap, another master). Neither stream nor store

@@ -162,7 +162,7 @@ static void remember(struct hw_monitor *m, struct hw_now now, uint32_t i, const 
 	else if (e->event == HW_EVENT_GOODBYE && provisional)
 		d->flags |= HW_FLAG_GOODBYE;
 	else if (e->event == HW_EVENT_GOODBYE && !e->blind)
-		hw_gate_unhear(d, now);
+		hw_gate_clear_heard(d, now);
 	else if (e->event == HW_EVENT_LIFE && provisional)
 		d->flags &= (uint16_t)~HW_FLAG_GOODBYE;
 	else if (e->event == HW_EVENT_LIFE && hw_device_state(d) == HW_STATE_ONLINE)
@@ -262,7 +262,7 @@ static int64_t stride_ns(const struct hw_monitor *m, const struct hw_device *d)
  * If the device was armed for another reason since the previous check, its next check refreshes the keys. A reload or
  * blindness since then may have shortened the time to live of the keys, so the check then refreshes the keys too.
  */
-static bool may_spare(const struct hw_monitor *m, struct hw_now now, const struct hw_device *d)
+static bool may_skip_refresh(const struct hw_monitor *m, struct hw_now now, const struct hw_device *d)
 {
 	return d->skips_refresh && !hw_device_extra(d) && !hw_learning_is_on(m, d) &&
 	       hw_device_source(d) == HW_SOURCE_MQTT && hw_monitor_skips_refreshes(m) &&
@@ -281,7 +281,7 @@ static bool is_seen_soon(const struct hw_monitor *m, struct hw_now now, const st
 static void rearm(struct hw_monitor *m, struct hw_now now, uint32_t i)
 {
 	struct hw_device *d = hw_monitor_at(m, i);
-	bool skip = may_spare(m, now, d);
+	bool skip = may_skip_refresh(m, now, d);
 	hw_monitor_arm(m, now, i);
 	hw_monitor_emit_device(m, skip ? HW_OUT_REFRESH_LIGHT : HW_OUT_REFRESH, i);
 	d->skips_refresh = !skip && is_seen_soon(m, now, d);

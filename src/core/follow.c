@@ -119,7 +119,7 @@ static bool is_lost(const struct hw_monitor *m, const struct hw_event *e)
 	return m->conf.several && hw_partitions_has(&m->gate.owned, p) && e->epoch > m->gate.epoch[p];
 }
 
-bool hw_monitor_is_hearsay(const struct hw_monitor *m, const struct hw_event *e)
+bool hw_monitor_is_known_by_stream(const struct hw_monitor *m, const struct hw_event *e)
 {
 	if (e->state != HW_STATE_ONLINE || hw_gate_is_sole_writer(m, hw_partition_of(e->id, e->id_len)))
 		return false;
@@ -315,7 +315,7 @@ static void take_over_gone(struct hw_monitor *m, struct hw_now now, uint32_t i)
 		hw_monitor_rule(m, now, i, &(struct hw_evidence){.event = HW_EVENT_LIFE});
 		return;
 	}
-	hw_gate_unhear(d, now);
+	hw_gate_clear_heard(d, now);
 	if (hw_device_state(d) == HW_STATE_OFFLINE && d->node.place == HW_PLACE_NONE)
 		hw_monitor_arm_offline(m, now, i, hw_monitor_gone_ms(m, now, d));
 }

@@ -26,14 +26,14 @@ void hw_gate_note(struct hw_monitor *m, struct hw_now now, uint32_t i, enum hw_a
 	if (act == HW_ACT_ONLINE) {
 		d->flags |= HW_FLAG_HEARD;
 		if (may_be_old(m, now, d))
-			hw_gate_unhear(d, now);
+			hw_gate_clear_heard(d, now);
 	} else if (act == HW_ACT_OFFLINE && hw_device_state(d) == HW_STATE_ONLINE) {
 		hw_monitor_unlink(m, i);
 		d->flags = (uint16_t)((d->flags & ~HW_FLAG_PACED) | HW_FLAG_SILENT);
 	}
 }
 
-void hw_gate_unhear(struct hw_device *d, struct hw_now now)
+void hw_gate_clear_heard(struct hw_device *d, struct hw_now now)
 {
 	if (hw_device_state(d) == HW_STATE_OFFLINE)
 		d->goodbye_period = 0;

@@ -21,6 +21,6 @@
  * heartbeat may be older than the device's offline state (may_be_old() in gate.c). */
 void hw_gate_note(struct hw_monitor *m, struct hw_now now, uint32_t i, enum hw_act act);
 /* Removes the stored verdict that a device was heard after another node had made it offline. */
-void hw_gate_unhear(struct hw_device *d, struct hw_now now);
+void hw_gate_clear_heard(struct hw_device *d, struct hw_now now);
 
 #endif

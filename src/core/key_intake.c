@@ -108,7 +108,8 @@ static struct hw_evidence key_gone(const struct hw_monitor *m, struct hw_now now
 
 /* Called when a device is about to become offline because its key is missing. Returns whether the notification that
  * the key expired or was removed did not arrive. */
-static bool convicted(struct hw_monitor *m, struct hw_now now, struct hw_key *k, unsigned why, int64_t late_ns)
+static bool missed_notification(struct hw_monitor *m, struct hw_now now, struct hw_key *k, unsigned why,
+                                int64_t late_ns)
 {
 	int64_t seen = hw_monitor_key_seen(m, now).ns;
 	bool missed = !why && k->present && seen < k->until_ns;
@@ -135,7 +136,7 @@ static void gone_online(struct hw_monitor *m, struct hw_now now, uint32_t i, uns
 	const struct hw_verdict v = hw_verdict(d, &e);
 	bool missed = false;
 	if (v.act == HW_ACT_OFFLINE || v.act == HW_ACT_SUSPECT)
-		missed = convicted(m, now, k, why, e.late_ns);
+		missed = missed_notification(m, now, k, why, e.late_ns);
 	if (k) {
 		k->checked = now.mono;
 		k->present = false;

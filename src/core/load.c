@@ -169,7 +169,7 @@ static void fill_in_timeout(struct hw_monitor *m, uint32_t i, int64_t own_timeou
 static void fill_in_source(struct hw_device *d, const struct hw_stored *s)
 {
 	unsigned had = hw_device_source(d);
-	if (had == HW_SOURCE_MQTT || s->hearsay)
+	if (had == HW_SOURCE_MQTT || s->known_by_stream)
 		had &= HW_SOURCE_KEY;
 	if (s->source & (HW_SOURCE_MQTT | HW_SOURCE_KEY))
 		hw_device_set_source(d, had | s->source);
@@ -236,7 +236,7 @@ static void load_known(struct hw_monitor *m, struct hw_now now, uint32_t i, stru
 	}
 	/* This node receives the device's messages, so its state is newer than the stored one and must have a
 	 * greater seq. The next refresh writes the differences. */
-	if (s->hearsay)
+	if (s->known_by_stream)
 		fill_in_source(hw_monitor_at(m, i), s);
 	if (s->seq > hw_monitor_at(m, i)->seq)
 		hw_follow_surpass(m, i, s->seq);

@@ -196,7 +196,7 @@ void hw_monitor_free(struct hw_monitor *m)
 }
 
 /* Stores the present times to live before a reload changes them: keys that were refreshed before still have these. */
-static void note_lives(struct hw_monitor *m, struct hw_now now)
+static void note_ttls(struct hw_monitor *m, struct hw_now now)
 {
 	int64_t within_ms = hw_monitor_refresh_within_ms(m), longest_ms = 0;
 	for (size_t k = 0; k < m->groups.n_order; k++) {
@@ -223,7 +223,7 @@ void hw_monitor_begin_relink(struct hw_monitor *m)
 int hw_monitor_reconfigure(struct hw_monitor *m, struct hw_now now, const struct hw_monitor_conf *conf,
                            const struct hw_group_spec *groups, size_t n)
 {
-	note_lives(m, now);
+	note_ttls(m, now);
 	int rc = set_groups(m, now, groups, n);
 	if (rc)
 		return rc;

@@ -41,7 +41,7 @@ static int lock_directory(const char *file)
 
 /* Gives the new file the owner and mode of the file that it replaces. If there was no file, the daemon's group gets
  * the right to read the new one, if that group exists. */
-static int dress(int fd, const char *file)
+static int copy_owner(int fd, const char *file)
 {
 	struct stat st;
 	if (stat(file, &st) == 0)
@@ -85,7 +85,7 @@ static int rewrite(const char *file, const char *without, const char *line)
 	if (!rc && !to)
 		rc = -errno;
 	if (!rc)
-		rc = dress(fd, file);
+		rc = copy_owner(fd, file);
 	if (!rc)
 		rc = write_lines(to, from, without, line);
 	if (to && fclose(to) != 0 && !rc)

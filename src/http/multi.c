@@ -88,7 +88,7 @@ int hw_multi_init(struct hw_multi *m, struct event_base *base, hw_multi_done *do
 	return 0;
 }
 
-static size_t throw_away(char *bytes, size_t size, size_t n, void *arg)
+static size_t discard(char *bytes, size_t size, size_t n, void *arg)
 {
 	(void)bytes;
 	(void)arg;
@@ -112,7 +112,7 @@ CURL *hw_multi_outward(size_t *header_bytes)
 		return NULL;
 	curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
 	curl_easy_setopt(easy, CURLOPT_USERAGENT, "heartwheel/" HW_VERSION);
-	curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, throw_away);
+	curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, discard);
 	curl_easy_setopt(easy, CURLOPT_HEADERFUNCTION, count_header);
 	curl_easy_setopt(easy, CURLOPT_HEADERDATA, header_bytes);
 	curl_easy_setopt(easy, CURLOPT_PROXY, "");

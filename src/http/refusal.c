@@ -97,7 +97,7 @@ static void on_output(struct evbuffer *out, const struct evbuffer_cb_info *info,
 /* Searches the `n` bytes for lines that begin with the header name, and makes the name in them invalid. `matched`:
  * how many bytes of the name have matched in this line so far; -1: the line has another name. `first`: where the
  * name begins. */
-static void spoil_lines(char *bytes, size_t n, int *matched, char **first)
+static void invalidate_lines(char *bytes, size_t n, int *matched, char **first)
 {
 	for (size_t i = 0; i < n; i++) {
 		int c = bytes[i] >= 'A' && bytes[i] <= 'Z' ? bytes[i] + ('a' - 'A') : bytes[i];
@@ -137,7 +137,7 @@ static void on_input(struct evbuffer *in, const struct evbuffer_cb_info *info, v
 		struct evbuffer_iovec v;
 		if (evbuffer_ptr_set(in, &at, from, EVBUFFER_PTR_SET) < 0 || evbuffer_peek(in, -1, &at, &v, 1) < 1)
 			return;
-		spoil_lines(v.iov_base, v.iov_len, &matched, &first);
+		invalidate_lines(v.iov_base, v.iov_len, &matched, &first);
 		from += v.iov_len;
 	}
 }

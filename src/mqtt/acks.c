@@ -50,7 +50,7 @@ static enum hw_link_read leave_to_library(struct hw_acks *a)
 
 static enum hw_link_read skip(struct hw_acks *a)
 {
-	ssize_t n = hw_receive_throw_away(hw_link_socket(a->link), a->skip);
+	ssize_t n = hw_receive_discard(hw_link_socket(a->link), a->skip);
 	if (n < 0)
 		return errno == EAGAIN || errno == EINTR ? HW_LINK_DRAINED : failed(a, errno);
 	if (n == 0)
@@ -101,7 +101,7 @@ static enum hw_link_read peek(struct hw_acks *a)
 		done += p.size;
 	}
 	if (done > 0) {
-		ssize_t thrown = hw_receive_throw_away(hw_link_socket(a->link), done < n ? done : n);
+		ssize_t thrown = hw_receive_discard(hw_link_socket(a->link), done < n ? done : n);
 		if (thrown < 0)
 			return failed(a, errno);
 		a->skip = done - (size_t)thrown; /* bytes of the last packet that have not come yet */

@@ -115,9 +115,9 @@ static struct begin hand_over(struct hw_ahead *a, size_t n)
 	}
 }
 
-static bool throw_away(struct hw_ahead *a, size_t bytes)
+static bool discard(struct hw_ahead *a, size_t bytes)
 {
-	if (bytes == 0 || hw_receive_throw_away(hw_link_socket(a->link), bytes) == (ssize_t)bytes)
+	if (bytes == 0 || hw_receive_discard(hw_link_socket(a->link), bytes) == (ssize_t)bytes)
 		return true;
 	hw_link_lost(a->link, MOSQ_ERR_ERRNO, errno);
 	return false;
@@ -132,7 +132,7 @@ static enum hw_link_read peek_socket(struct hw_ahead *a)
 	if (n <= 0)
 		return hw_link_read_one(a->link); /* it gets the same error, and reports the reason */
 	struct begin b = hand_over(a, (size_t)n);
-	if (!throw_away(a, b.messages))
+	if (!discard(a, b.messages))
 		return HW_LINK_LOST;
 	if (!b.room)
 		return HW_LINK_NO_ROOM;

@@ -3,29 +3,29 @@
 
 #include "heartwheel/time.h"
 
-#define KICKS 3
+#define TAKEOVERS 3
 /* if the connection was up for this long, no other client has caused its end */
-#define KICKED_NS  (10 * HW_NS_PER_S)
-#define STEADY_NS  HW_NS_PER_S /* after this long, a link may be tried again at once */
-#define AT_ONCE_MS 1           /* shorter than any restart: an attempt fails while the broker restarts */
+#define TAKEOVER_NS (10 * HW_NS_PER_S)
+#define STEADY_NS   HW_NS_PER_S /* after this long, a link may be tried again at once */
+#define AT_ONCE_MS  1           /* shorter than any restart: an attempt fails while the broker restarts */
 /* most attempts at once in a row; after these, the monitor assumes another client with the same id */
-#define AT_ONCE      KICKS
+#define AT_ONCE      TAKEOVERS
 #define QUICK_MS     50
 #define SOON_MS      500
 #define AWAY_MS      1000
 #define UNREACHED_MS 2500
 #define REFUSED_MAX  60000
 
-bool hw_backoff_kicked(struct hw_backoff *b, int64_t up_ns)
+bool hw_backoff_taken_over(struct hw_backoff *b, int64_t up_ns)
 {
-	if (up_ns >= KICKED_NS)
-		b->kicks = 0;
+	if (up_ns >= TAKEOVER_NS)
+		b->takeovers = 0;
 	else if (b->at_once)
-		b->kicks++;
+		b->takeovers++;
 	else /* After a longer delay, the broker may have restarted, which looks like a second client. But if a second
 	        client was assumed before, one such close is enough. */
-		b->kicks = b->refusals > 0 ? KICKS - 1 : 1;
-	return b->kicks >= KICKS;
+		b->takeovers = b->refusals > 0 ? TAKEOVERS - 1 : 1;
+	return b->takeovers >= TAKEOVERS;
 }
 
 static int64_t between(int64_t least, int64_t most, uint32_t random)
@@ -63,7 +63,7 @@ int64_t hw_backoff_ms(struct hw_backoff *b, enum hw_fault fault, int64_t up_ns, 
 		b->tries = 0;
 		return refused_ms(++b->refusals, random);
 	}
-	if (up_ns == 0 || up_ns >= KICKED_NS)
+	if (up_ns == 0 || up_ns >= TAKEOVER_NS)
 		b->refusals = 0;
 	b->tries = up_ns >= STEADY_NS ? 0 : b->tries + 1;
 	b->at_once = up_ns > 0 && b->tries <= AT_ONCE;

@@ -111,7 +111,7 @@ static void leave_out(struct hw_limits *l, size_t bytes, int64_t now_ns)
 	l->known |= HW_MISSING_STATUS;
 }
 
-void hw_limits_thrown_out(struct hw_limits *l, unsigned n, uint64_t subject, size_t bytes, int64_t now_ns)
+void hw_limits_closed(struct hw_limits *l, unsigned n, uint64_t subject, size_t bytes, int64_t now_ns)
 {
 	l->thrown_out++;
 	l->calm = 0;

@@ -78,7 +78,7 @@ bool hw_limits_careful(const struct hw_limits *l);
 void hw_limits_taken(struct hw_limits *l, uint64_t subject, size_t bytes);
 /* Called when the broker closed the connection with `n` statuses in flight. The oldest has this subject; a status
  * with subject 0 is never suspected. */
-void hw_limits_thrown_out(struct hw_limits *l, unsigned n, uint64_t subject, size_t bytes, int64_t now_ns);
+void hw_limits_closed(struct hw_limits *l, unsigned n, uint64_t subject, size_t bytes, int64_t now_ns);
 
 /* Returns a limit that is known and not reported yet; 0: none. The limit then counts as reported. */
 enum hw_missing_feature hw_limits_news(struct hw_limits *l);

@@ -86,7 +86,7 @@ void hw_link_lost(struct hw_link *l, int rc, int err)
 		return;
 	bool closed = l->state == HW_LINK_OPEN && l->up_ns && hw_why_is_close(rc);
 	bool counts = closed && !(l->is_suspect && l->is_suspect(l->owner));
-	bool taken = counts && hw_backoff_kicked(&l->backoff, hw_mqtt_clock_ns() - l->up_ns);
+	bool taken = counts && hw_backoff_taken_over(&l->backoff, hw_mqtt_clock_ns() - l->up_ns);
 	hw_why_lost(&l->why, l->state, taken, rc, err);
 }
 

@@ -37,7 +37,7 @@
 #define GATHER_MS    2
 #define GATHER_BELOW 16384               /* with more bytes in the socket, the thread does not wait for more */
 #define COUNT_NS     (50 * HW_NS_PER_MS) /* the period over which messages are counted */
-#define THICK        25                  /* this many messages in COUNT_NS, or one in 2 ms, are a high rate */
+#define HIGH_RATE    25                  /* this many messages in COUNT_NS, or one in 2 ms, are a high rate */
 /* poll timeout between messages; if it ends late, the thread was stopped */
 #define LULL_MS 500
 /* after this many timeouts without a message, the reader is idle, and a late wake-up is no stall */
@@ -69,7 +69,7 @@ struct hw_reader {
 	int64_t planned_ns;        /* when watch_clock() was to run next */
 	int64_t counted_ns;        /* when the message rate was last computed */
 	uint64_t messages_counted; /* `messages` at that time */
-	bool thick;                /* the rate was high */
+	bool high_rate;            /* the rate was high */
 	uint64_t messages_seen;    /* `messages` at the last check for new messages */
 	unsigned lulls;            /* consecutive timeouts without a message */
 	bool more;                 /* there may be more data than poll() reports */
@@ -310,24 +310,24 @@ static bool room_again(struct hw_reader *r)
 }
 
 /* Whether the message rate was high at the last count. False at the start and after a silence. */
-static bool come_thick(struct hw_reader *r)
+static bool is_rate_high(struct hw_reader *r)
 {
 	uint64_t spans = (uint64_t)(watch_clock(r) - r->counted_ns) / (uint64_t)COUNT_NS;
 	uint64_t n = counted(&r->messages) - r->messages_counted;
-	if (spans > 0 || n >= THICK)
-		r->thick = n >= THICK * (spans > 0 ? spans : 1);
+	if (spans > 0 || n >= HIGH_RATE)
+		r->high_rate = n >= HIGH_RATE * (spans > 0 ? spans : 1);
 	if (spans > 0) {
 		r->counted_ns = r->planned_ns;
 		r->messages_counted += n;
 	}
-	return r->thick;
+	return r->high_rate;
 }
 
 /* At a high rate, waits for more messages in the socket before the read. If a barrier is in flight, reads at once,
  * because the judgement of a silent device waits for the barrier. */
 static void gather(struct hw_reader *r, size_t waiting)
 {
-	if (r->more || !r->link.up_ns || waiting >= GATHER_BELOW || !come_thick(r))
+	if (r->more || !r->link.up_ns || waiting >= GATHER_BELOW || !is_rate_high(r))
 		return;
 	struct pollfd fd = {r->orders.fd, POLLIN, 0};
 	atomic_store(&r->gathering, true);

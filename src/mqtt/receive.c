@@ -90,7 +90,7 @@ void hw_receive_acknowledge(int fd)
 }
 
 /* Discards bytes. With MSG_TRUNC, TCP discards them without copying them, so `buf` stays unused. */
-ssize_t hw_receive_throw_away(int fd, size_t bytes)
+ssize_t hw_receive_discard(int fd, size_t bytes)
 {
 	unsigned char unused[HW_RECEIVE_PEEK];
 	return recv(fd, unused, bytes < sizeof(unused) ? bytes : sizeof(unused), MSG_TRUNC | MSG_DONTWAIT);

@@ -28,6 +28,6 @@ void hw_receive_acknowledge(int fd);
 
 /* Discards up to `bytes` bytes, at most HW_RECEIVE_PEEK, without waiting. Returns how many; 0 at the end of the stream;
  * -1 with errno set. */
-ssize_t hw_receive_throw_away(int fd, size_t bytes);
+ssize_t hw_receive_discard(int fd, size_t bytes);
 
 #endif

@@ -26,12 +26,12 @@
 /* places of the broker's window that are not for statuses, so that barriers with QoS 1 need not wait */
 #define BARRIER_SLOTS 2
 /* while statuses wait, this many answers are reported together, so that the loop wakes up less often */
-#define ANSWERS     64
-#define READ_BUDGET 1024
-#define NAP_NS      6000 /* how long to wait for each message of a full window: less than any broker needs */
-#define NAP_WINDOW  10
-#define WAITING_MS  1000 /* while an acknowledgement is awaited */
-#define BUSY_MS     100  /* during a handshake, or while stopping */
+#define ANSWERS       64
+#define READ_BUDGET   1024
+#define BRIEF_WAIT_NS 6000 /* how long to wait for each message of a full window: less than any broker needs */
+#define NAP_WINDOW    10
+#define WAITING_MS    1000 /* while an acknowledgement is awaited */
+#define BUSY_MS       100  /* during a handshake, or while stopping */
 
 static void report_limits(struct hw_sender *s)
 {
@@ -52,7 +52,7 @@ static bool learn(struct hw_sender *s, int64_t now)
 	const struct hw_link *l = &s->link;
 	const struct hw_statuses *st = &s->statuses;
 	if (l->up_ns && l->why.fault == HW_FAULT_CLOSED && st->n > 0)
-		hw_limits_thrown_out(&s->limits, st->n, st->in_flight[0].subject, st->in_flight[0].bytes, now);
+		hw_limits_closed(&s->limits, st->n, st->in_flight[0].subject, st->in_flight[0].bytes, now);
 	else if (!l->up_ns && (l->why.fault == HW_FAULT_UNANSWERED || l->why.refusal))
 		return hw_limits_failed(&s->limits, l->why.refusal);
 	else if (!l->up_ns && l->why.fault == HW_FAULT_AWAY)
@@ -283,10 +283,10 @@ static int rest_ms(const struct hw_sender *s)
  * Called in every other turn only. A broker whose acknowledgements cannot be gathered sends the next ones only when
  * another message shows that the first was read.
  */
-static void nap(struct hw_sender *s, const struct pollfd *orders, const struct pollfd *barriers)
+static void wait_briefly(struct hw_sender *s, const struct pollfd *orders, const struct pollfd *barriers)
 {
 	struct pollfd fds[] = {*orders, *barriers};
-	struct timespec t = {0, (long)s->handover->window * NAP_NS};
+	struct timespec t = {0, (long)s->handover->window * BRIEF_WAIT_NS};
 	ppoll(fds, 2, &t, NULL);
 }
 
@@ -319,7 +319,7 @@ static void turn(struct hw_sender *s)
 	hw_low_water_set(&s->low_water, fd, full ? h->window / 2 : 0, s->outlet.past ? s->acks.awaited : 1);
 	s->napped = s->outlet.past && full && idle && !s->napped && !s->low_water.gathers && h->window >= NAP_WINDOW;
 	if (s->napped)
-		nap(s, &fds[0], &fds[2]);
+		wait_briefly(s, &fds[0], &fds[2]);
 	if (idle)
 		acknowledge_at_once(s, fd);
 	int ms = rest_ms(s);

@@ -253,7 +253,7 @@ struct hw_peer *hw_fence_blocker(struct hw_fence *f, size_t i)
 	return i < HW_PEERS_MAX && f->peer[i].blocks ? &f->peer[i] : NULL;
 }
 
-void hw_fence_outwait(struct hw_fence *f, size_t i)
+void hw_fence_peer_closed(struct hw_fence *f, size_t i)
 {
 	for (unsigned p = 0; p < HW_PARTITIONS; p++)
 		unblock(f, p, i);

@@ -128,7 +128,7 @@ void hw_fence_read(struct hw_fence *f, const char *node, const uint64_t claims[H
 struct hw_peer *hw_fence_blocker(struct hw_fence *f, size_t i);
 /* Called when so much time has passed that the broker has certainly closed this peer's connection. No partition waits
  * for the peer any more. */
-void hw_fence_outwait(struct hw_fence *f, size_t i);
+void hw_fence_peer_closed(struct hw_fence *f, size_t i);
 
 /* Whether statuses of p may be published now. */
 bool hw_fence_passes(const struct hw_fence *f, unsigned p);

@@ -61,7 +61,7 @@ static bool evict(struct hw_nodes *n, struct hw_now now, struct hw_nodes_order *
 		if (!peer)
 			continue;
 		if (peer->refused.ns != INT64_MIN && now.mono.ns - peer->refused.ns >= n->outwait_ns)
-			hw_fence_outwait(&n->fence, i);
+			hw_fence_peer_closed(&n->fence, i);
 		if (!is_to_be_evicted(n, now, peer))
 			continue;
 		peer->evicted = now.mono;

@@ -221,9 +221,9 @@ static void skip(struct hw_redis *r, const char *id, size_t len)
 		hw_bounds_text(r->load.first_unusable, sizeof(r->load.first_unusable), id, len);
 }
 
-static void take_device(struct hw_redis *r, const struct asked *a, const redisReply *reply, bool hearsay)
+static void take_device(struct hw_redis *r, const struct asked *a, const redisReply *reply, bool known_by_stream)
 {
-	struct hw_stored s = {.id = a->id, .id_len = a->id_len, .hearsay = hearsay};
+	struct hw_stored s = {.id = a->id, .id_len = a->id_len, .known_by_stream = known_by_stream};
 	bool any = false;
 	for (size_t i = 0; i < FIELDS; i++)
 		any |= reply->element[i]->type != REDIS_REPLY_NIL;
@@ -351,8 +351,8 @@ static void on_one(redisAsyncContext *ac, void *answer, void *arg)
 		hw_redis_link_got(&r->link);
 	if (reply && reply->type == REDIS_REPLY_ARRAY && reply->elements == FIELDS)
 		take_device(r, a, reply, true);
-	else if (cannot_serve(r, reply) && r->ops->on_unlooked)
-		r->ops->on_unlooked(r->arg);
+	else if (cannot_serve(r, reply) && r->ops->on_read_device_failed)
+		r->ops->on_read_device_failed(r->arg);
 	free(a);
 }
 

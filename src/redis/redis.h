@@ -114,7 +114,7 @@ struct hw_redis_ops {
 	void (*on_dropped)(void *arg, struct hw_ref device, uint64_t seq);
 	/* Called when a request of hw_redis_read_device() failed: the connection was lost, or Redis cannot serve it.
 	 * Must not call a function of this header. May be NULL. */
-	void (*on_unlooked)(void *arg);
+	void (*on_read_device_failed)(void *arg);
 };
 
 struct hw_redis_stats {
@@ -143,8 +143,8 @@ void hw_redis_load(struct hw_redis *r);
 void hw_redis_load_late(struct hw_redis *r);
 
 /* In a cluster: reads the stored state of a device that this node knows only from other nodes' transitions.
- * on_device() or on_unlooked() follows. On -ENOTCONN, -ENOMEM or -ENOBUFS (too many requests in flight) neither is
- * called. */
+ * on_device() or on_read_device_failed() follows. On -ENOTCONN, -ENOMEM or -ENOBUFS (too many requests in flight)
+ * neither is called. */
 #define HW_READ_DEVICES_MAX 1024
 int hw_redis_read_device(struct hw_redis *r, const char *id, size_t id_len);
 

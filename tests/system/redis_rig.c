@@ -323,7 +323,7 @@ static void on_dropped(void *arg, struct hw_ref device, uint64_t seq)
 	g->dropped_seq = seq;
 }
 
-static void on_unlooked(void *arg)
+static void on_read_device_failed(void *arg)
 {
 	struct rig *g = arg;
 	g->unlooked++;
@@ -336,7 +336,8 @@ static void on_unlooked(void *arg)
 	.on_sent_again = on_sent_again
 static const struct hw_redis_ops ops = {OPS};
 static const struct hw_redis_ops ops_of_several = {OPS, .owner = owner, .on_fenced = on_fenced,
-                                                   .on_dropped = on_dropped, .on_unlooked = on_unlooked};
+                                                   .on_dropped = on_dropped,
+                                                   .on_read_device_failed = on_read_device_failed};
 
 /* --- life ----------------------------------------------------------------------------------------------------------
  */

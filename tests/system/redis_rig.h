@@ -51,7 +51,7 @@ struct rig {
 	char outbox_last[512];
 	uint64_t confirmed; /* calls */
 	unsigned newer;
-	unsigned told, unlooked; /* calls of on_device() and of on_unlooked() */
+	unsigned told, unlooked; /* calls of on_device() and of on_read_device_failed() */
 	uint64_t newer_seq;
 	int64_t down_ms; /* of the last device loaded */
 	unsigned events, pages;

@@ -44,7 +44,7 @@ START_TEST(test_a_link_that_was_up_is_tried_at_once)
 	for (int i = 0; i < TRIES; i++) {
 		expect(&b, HW_FAULT_CLOSED, 3 * HW_NS_PER_S, 1, 1);
 		expect(&b, HW_FAULT_AWAY, 0, 50, 250);
-		ck_assert(!hw_backoff_kicked(&b, 3 * HW_NS_PER_S));
+		ck_assert(!hw_backoff_taken_over(&b, 3 * HW_NS_PER_S));
 	}
 }
 END_TEST
@@ -76,7 +76,7 @@ END_TEST
 /* Closed after this time, and then tried again. Returns whether it was taken for a rival. */
 static bool closed(struct hw_backoff *b, int64_t up_ns)
 {
-	bool rival = hw_backoff_kicked(b, up_ns);
+	bool rival = hw_backoff_taken_over(b, up_ns);
 	hw_backoff_ms(b, rival ? HW_FAULT_TAKEN : HW_FAULT_CLOSED, up_ns, 0);
 	return rival;
 }

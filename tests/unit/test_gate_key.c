@@ -39,7 +39,7 @@ static void load(enum hw_state state, uint64_t seq, unsigned of)
 	                      .last_seen_ms = 1,
 	                      .group = "default",
 	                      .source = of,
-	                      .hearsay = true};
+	                      .known_by_stream = true};
 	ck_assert_int_eq(hw_monitor_load(w->m, w->now, &s), 0);
 	world_drain(w);
 }
@@ -114,21 +114,21 @@ END_TEST
 START_TEST(what_is_known_by_hearsay)
 {
 	struct hw_event e = entry("a", HW_STATE_ONLINE, 5);
-	ck_assert(hw_monitor_is_hearsay(w->m, &e));
+	ck_assert(hw_monitor_is_known_by_stream(w->m, &e));
 	stream("a", HW_STATE_ONLINE, 5);
-	ck_assert(!hw_monitor_is_hearsay(w->m, &e)); /* no news */
+	ck_assert(!hw_monitor_is_known_by_stream(w->m, &e)); /* no news */
 	load(HW_STATE_ONLINE, 5, HW_SOURCE_KEY);
 	ck_assert_uint_eq(source(), HW_SOURCE_KEY);
 	stream("a", HW_STATE_OFFLINE, 6);
 	e = entry("a", HW_STATE_ONLINE, 7);
-	ck_assert(hw_monitor_is_hearsay(w->m, &e));
+	ck_assert(hw_monitor_is_known_by_stream(w->m, &e));
 	key(HW_KEY_WRITTEN, 60000);
-	ck_assert(!hw_monitor_is_hearsay(w->m, &e)); /* it was heard here */
+	ck_assert(!hw_monitor_is_known_by_stream(w->m, &e)); /* it was heard here */
 	e = entry("a", HW_STATE_OFFLINE, 7);
-	ck_assert(!hw_monitor_is_hearsay(w->m, &e));
+	ck_assert(!hw_monitor_is_known_by_stream(w->m, &e));
 	role(HW_ROLE_AUTHORITATIVE);
 	e = entry("a", HW_STATE_ONLINE, 7);
-	ck_assert(!hw_monitor_is_hearsay(w->m, &e));
+	ck_assert(!hw_monitor_is_known_by_stream(w->m, &e));
 }
 END_TEST
 

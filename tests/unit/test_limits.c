@@ -97,13 +97,13 @@ START_TEST(test_a_size_that_is_not_taken)
 {
 	struct hw_limits l = {0};
 	hw_limits_taken(&l, 99, 300);
-	hw_limits_thrown_out(&l, 20, 1, 250, 0);
+	hw_limits_closed(&l, 20, 1, 250, 0);
 	ck_assert(!hw_limits_careful(&l)); /* a restart looks the same */
-	hw_limits_thrown_out(&l, 20, 1, 250, 0);
+	hw_limits_closed(&l, 20, 1, 250, 0);
 	ck_assert(hw_limits_careful(&l));
-	hw_limits_thrown_out(&l, 1, 7, 400, 0);
+	hw_limits_closed(&l, 1, 7, 400, 0);
 	ck_assert(hw_limits_takes(&l, 400, 0));
-	hw_limits_thrown_out(&l, 1, 7, 400, 0);
+	hw_limits_closed(&l, 1, 7, 400, 0);
 	ck_assert(!hw_limits_takes(&l, 400, 0) && hw_limits_too_long(&l, 400));
 	ck_assert(hw_limits_takes(&l, 399, 0) && !hw_limits_too_long(&l, 399));
 	ck_assert_int_eq(hw_limits_news(&l), HW_MISSING_PACKET);
@@ -117,14 +117,14 @@ START_TEST(test_statuses_that_are_not_taken)
 {
 	struct hw_limits l = {0};
 	int64_t now = 0, wait_ns = 60 * HW_NS_PER_S;
-	hw_limits_thrown_out(&l, 5, 1, 200, now);
-	hw_limits_thrown_out(&l, 5, 1, 200, now);
+	hw_limits_closed(&l, 5, 1, 200, now);
+	hw_limits_closed(&l, 5, 1, 200, now);
 	for (int i = 0; i < 20; i++) {
 		ck_assert(hw_limits_takes(&l, 200, now));
 		ck_assert(hw_limits_careful(&l));
-		hw_limits_thrown_out(&l, 1, 1, 200, now);
+		hw_limits_closed(&l, 1, 1, 200, now);
 		ck_assert(hw_limits_takes(&l, 200, now));
-		hw_limits_thrown_out(&l, 1, 1, 200, now);
+		hw_limits_closed(&l, 1, 1, 200, now);
 		ck_assert(!hw_limits_takes(&l, 10, now + wait_ns - 1) && !hw_limits_too_long(&l, 10));
 		now += wait_ns;
 		wait_ns = 2 * wait_ns < 3840 * HW_NS_PER_S ? 2 * wait_ns : 3840 * HW_NS_PER_S;
@@ -142,15 +142,15 @@ START_TEST(test_what_was_taken_in_between_is_not_suspected)
 {
 	struct hw_limits l = {0};
 	for (int i = 0; i < 10; i++) {
-		hw_limits_thrown_out(&l, 1, 7, 400, 0);
+		hw_limits_closed(&l, 1, 7, 400, 0);
 		hw_limits_taken(&l, 8, 100);
 		hw_limits_taken(&l, 7, 300);
 		ck_assert(hw_limits_takes(&l, 400, 0));
 	}
 	ck_assert_int_eq(hw_limits_news(&l), 0);
-	hw_limits_thrown_out(&l, 1, 7, 400, 0);
+	hw_limits_closed(&l, 1, 7, 400, 0);
 	hw_limits_taken(&l, 8, 100);
-	hw_limits_thrown_out(&l, 1, 7, 400, 0);
+	hw_limits_closed(&l, 1, 7, 400, 0);
 	ck_assert(!hw_limits_takes(&l, 400, 0)); /* that others were taken says nothing of it */
 }
 END_TEST
@@ -160,7 +160,7 @@ START_TEST(test_what_nobody_knows_is_not_suspected)
 {
 	struct hw_limits l = {0};
 	for (int i = 0; i < 10; i++)
-		hw_limits_thrown_out(&l, 1, 0, 200, 0);
+		hw_limits_closed(&l, 1, 0, 200, 0);
 	ck_assert(hw_limits_takes(&l, 200, 0));
 }
 END_TEST

@@ -440,7 +440,7 @@ START_TEST(a_lesser_claim_read_before_the_barrier_blocks)
 	read_claim("old", 0);
 	ck_assert(!hw_fence_passes(&fence, 5));
 	ck_assert_ptr_null(hw_fence_blocker(&fence, 0));
-	hw_fence_outwait(&fence, 1);
+	hw_fence_peer_closed(&fence, 1);
 	ck_assert(hw_fence_passes(&fence, 5));
 }
 END_TEST

@@ -265,7 +265,7 @@ void hw_app_cluster_role(struct hw_app *a, struct hw_now now, const struct hw_no
 
 /* Compares everything that the previous owner may have left pending: the outbox, the keys of each device, and each
  * status */
-static void make_good(struct hw_app *a, struct hw_now now, const struct hw_partitions *set)
+static void compare_with_store(struct hw_app *a, struct hw_now now, const struct hw_partitions *set)
 {
 	if (!hw_partitions_any(set) || hw_app_standby_loaded(a))
 		return;
@@ -320,7 +320,7 @@ static void decide(struct hw_app *a, struct hw_now now)
 		return;
 	del_all(&authoritative, &g->drained);
 	set_roles(a, &authoritative, HW_ROLE_AUTHORITATIVE);
-	make_good(a, now, &g->compare);
+	compare_with_store(a, now, &g->compare);
 	hw_retained_republish_of(hw_app_discovery_sink(a), &all, now.mono.ns / HW_NS_PER_MS);
 	if (a->keyspace)
 		hw_keyspace_compare(a->keyspace);

@@ -160,7 +160,7 @@ static void end(struct hw_app *a)
 }
 
 /* Whether another node has a greater fencing token for at least one partition. */
-static bool is_anothers(const struct hw_app *a)
+static bool another_has_token(const struct hw_app *a)
 {
 	struct hw_fencing_token known[HW_PARTITIONS];
 	hw_nodes_known(a->cluster->nodes, known);
@@ -188,7 +188,7 @@ static void check_loss(struct hw_app *a, struct hw_now now)
 	bool blind = is_blind_for_long(a, now);
 	s->saw |= hw_monitor_stats(a->monitor)->barriers_back > 0; /* no barrier is sent before the subscription */
 	s->lost &= !owns(a, true);
-	s->over |= s->lost && (blind || is_anothers(a));
+	s->over |= s->lost && (blind || another_has_token(a));
 	s->goes_blind |= s->over && blind && !s->saw;
 }
 

@@ -60,7 +60,7 @@ void hw_app_standby_won(struct hw_app *a);
 void hw_app_standby_lost(struct hw_app *a);
 void hw_app_standby_released(struct hw_app *a);
 /* Whether the partitions that become authoritative now were read completely from Redis in this run. If so, the caller
- * compares neither the outbox nor the keys, and publishes no status again (make_good()). */
+ * compares neither the outbox nor the keys, and publishes no status again (compare_with_store()). */
 bool hw_app_standby_loaded(struct hw_app *a);
 /* Called once a turn, after the orders. Begins with the fleet, or gives it up. */
 void hw_app_standby_turn(struct hw_app *a, struct hw_now now);

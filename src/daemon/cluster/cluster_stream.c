@@ -50,11 +50,11 @@ static void put_in(struct hw_app *a, struct hw_now now, struct hw_event *e)
 	}
 	if (!e->has_form)
 		e->form = hw_app_cluster_form(a, e->node, e->node_len, e->group, e->group_len);
-	bool hearsay = a->keyspace && hw_monitor_is_hearsay(a->monitor, e);
+	bool known_by_stream = a->keyspace && hw_monitor_is_known_by_stream(a->monitor, e);
 	int rc = hw_monitor_stream(a->monitor, now, e);
 	/* Only a device's hash shows whether a key of the device is known, so the hash is read. If too many such
 	 * requests wait, all hashes are read again, as after a gap. */
-	if (hearsay && rc == 0 && hw_redis_read_device(a->redis, e->id, e->id_len) < 0)
+	if (known_by_stream && rc == 0 && hw_redis_read_device(a->redis, e->id, e->id_len) < 0)
 		hw_app_cluster_reread(a, false);
 	if (rc == -ESTALE)
 		rc = put_in_again(a, now, e);

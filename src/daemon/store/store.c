@@ -61,7 +61,7 @@ static bool owner(void *arg, const char *id, size_t id_len, struct hw_ownership 
 	return true;
 }
 
-static void on_unlooked(void *arg)
+static void on_read_device_failed(void *arg)
 {
 	hw_app_cluster_reread(arg, false);
 }
@@ -256,7 +256,7 @@ static const struct hw_redis_ops ops_single = {OPS, .on_event = on_event};
 /* In a mirror, each node gets all events from the stream, whichever node wrote them. So all nodes serve the same
  * events. */
 static const struct hw_redis_ops ops_several = {OPS, .owner = owner, .on_fenced = on_fenced, .on_dropped = on_dropped,
-                                                .on_unlooked = on_unlooked};
+                                                .on_read_device_failed = on_read_device_failed};
 /* standby: only one node writes events. */
 static const struct hw_redis_ops ops_standby = {OPS, .on_event = on_event, .owner = owner, .on_fenced = on_fenced,
                                                 .on_dropped = on_dropped};

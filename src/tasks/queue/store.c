@@ -265,7 +265,7 @@ static void on_secret(void *arg, const redisReply *reply)
 
 /* Reads the secret in Redis. If Redis has none, this run's secret is written, so that the names of tasks stay the
  * same after Redis came back empty. */
-static void greet(struct hw_tasks_store *s)
+static void fetch_secret(struct hw_tasks_store *s)
 {
 	char key[HW_TASKS_KEY_MAX];
 	hw_tasks_store_key(s, "secret", key);
@@ -283,7 +283,7 @@ static void on_ready(void *arg)
 	struct hw_tasks_store *s = arg;
 	s->linked = true;
 	s->loaded = false;
-	greet(s);
+	fetch_secret(s);
 	hw_scripts_load(&s->scripts);
 }
 
@@ -338,7 +338,7 @@ static void on_secret_there(void *arg, const redisReply *reply)
 	hw_log(s->app->log, HW_LOG_WARNING,
 	       "Redis has lost its data: the tasks in it are lost; check the persistence of Redis");
 	be_down(s);
-	greet(s);
+	fetch_secret(s);
 }
 
 static void on_run_id(void *arg, const redisReply *reply)
@@ -422,7 +422,7 @@ void hw_tasks_store_tick(struct hw_tasks_store *s)
 	if (!s->loaded)
 		hw_scripts_load(&s->scripts);
 	if (!s->greeted)
-		greet(s);
+		fetch_secret(s);
 	if (s->up)
 		check_run_id(s);
 	if (s->up && (hw_tasks_store_refuses(s) || is_recent(s->wrong_type_ms)))
