@@ -84,10 +84,11 @@ run()
 	expect 'its user is not root' user
 	expect 'heartwheeld takes the configuration' in_image heartwheeld -t
 	local daemon
-	for daemon in heartwheeld heartwheel-tasks heartwheel-history; do
+	for daemon in heartwheeld heartwheel-alert heartwheel-tasks heartwheel-history; do
 		in_image "/usr/sbin/$daemon" -f >"$here/$daemon.out" 2>&1 &
 	done
 	expect 'heartwheeld is healthy' soon healthy control
+	expect 'heartwheel-alert is healthy' soon healthy alert
 	expect 'heartwheel-tasks is healthy' soon healthy tasks
 	expect 'heartwheel-history is healthy' soon healthy history
 	expect 'a device sends' beat
