@@ -20,6 +20,10 @@ static const struct {
          "Redis refused the password: check [redis] username and password_file"},
 	{HW_TROUBLE_NO_PASSWORD, "without any password", true, true,
          "Redis has no password, but [redis] password_file is set: remove it, or set a password in Redis"},
+	/* This reply also has the words of the next row. */
+	{HW_TROUBLE_PROTECTED, "in protected mode", true, true,
+         "Redis is in protected mode and accepts only clients of its own machine: set a password in Redis and [redis] "
+         "password_file, or protected-mode no in Redis"},
 	{HW_TROUBLE_NO_PASSWORD, "no password is set", true, true,
          "Redis has no password, but [redis] password_file is set: remove it, or set a password in Redis"},
 	{HW_TROUBLE_NOAUTH, "NOAUTH", true, true, "Redis needs a password: set [redis] username and password_file"},

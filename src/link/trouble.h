@@ -17,6 +17,7 @@ enum hw_trouble {
 	HW_TROUBLE_NOSCRIPT, /* the scripts must be loaded again; not reported */
 	HW_TROUBLE_PASSWORD,
 	HW_TROUBLE_NO_PASSWORD,
+	HW_TROUBLE_PROTECTED,
 	HW_TROUBLE_NOAUTH,
 	HW_TROUBLE_NOPERM,
 	HW_TROUBLE_LOADING,

@@ -270,6 +270,7 @@ static const struct {
 	{"WRONGPASS invalid username-password pair or user is disabled.", HW_TROUBLE_PASSWORD, true},
 	{"ERR invalid password", HW_TROUBLE_PASSWORD, true},
 	{"ERR Client sent AUTH, but no password is set", HW_TROUBLE_NO_PASSWORD, true},
+	{"DENIED Redis is running in protected mode because", HW_TROUBLE_PROTECTED, true},
 	{"MASTERDOWN Link with MASTER is down", HW_TROUBLE_MASTERDOWN, true},
 	{"NOREPLICAS Not enough good replicas to write.", HW_TROUBLE_NOREPLICAS, true},
 	{"ERR DB index is out of range", HW_TROUBLE_DB, true},
@@ -311,6 +312,13 @@ START_TEST(texts_are_one_bounded_line)
 	ck_assert_str_eq(text, "Redis is out of memory: raise its maxmemory (OOM x)");
 	hw_trouble_text("WRONGPASS x", text);
 	ck_assert_str_eq(text, "Redis refused the password: check [redis] username and password_file");
+	hw_trouble_text(
+		"DENIED Redis is running in protected mode because protected mode is enabled and no password is set "
+		"for the default user.",
+		text);
+	ck_assert_str_eq(text,
+	                 "Redis is in protected mode and accepts only clients of its own machine: set a password in "
+	                 "Redis and [redis] password_file, or protected-mode no in Redis");
 }
 END_TEST
 
