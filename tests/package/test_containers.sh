@@ -68,6 +68,7 @@ image()
 healthy() { in_image curl -sf --unix-socket "/run/heartwheel/$1.sock" http://x/healthz; }
 user() { [ "$(in_image id -u)" = 873 ]; }
 listed() { in_image heartwheelctl list | grep -q "pump-7 .*$1"; }
+stored() { [ "$(redis-cli exists device:connected:pump-7)" = 1 ]; }
 beat() { mosquitto_pub -t nodes/pump-7/heartbeat -m ''; }
 
 run()
@@ -93,6 +94,7 @@ run()
 	expect 'heartwheel-history is healthy' soon healthy history
 	expect 'a device sends' beat
 	expect 'it is online' soon listed online
+	expect 'it is in Redis' soon stored
 	expect 'the page answers' in_image curl -sf http://127.0.0.1:8731/
 	expect 'the device stops, and is offline' soon listed offline
 	[ "$failed" -eq 0 ] || tail -n 20 "$here"/*.out
