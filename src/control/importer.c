@@ -38,6 +38,19 @@
 
 enum stage { FREE, WAITS, READS, COMPARES, MERGES, PRUNES, APPLIES, SETTLES };
 
+/* An entry to remove. It is removed only if it is still the same: another node may have imported the id meanwhile. */
+struct gone {
+	char *text; /* owned: the id, and after it the entry as JSON */
+	size_t id_len, json_len;
+};
+
+/* What a finished import leaves to be freed. */
+struct leavings {
+	struct hw_import *m;
+	struct gone *gone;
+	size_t n_gone;
+};
+
 /* One call to the store. The call has the rows with the numbers `from` to `to` - 1, or the ids to remove with these
  * numbers. */
 struct call {
@@ -49,7 +62,9 @@ struct call {
 
 struct hw_importer {
 	struct hw_control *c;
-	struct hw_job *job;
+	struct hw_job *job, *cleaner;
+	struct leavings leavings; /* while `cleans`, only the cleaner's thread uses it */
+	bool cleans;
 	struct event *turn, *patience;
 	enum stage stage;
 	struct evhttp_request *req;
@@ -58,8 +73,8 @@ struct hw_importer {
 	uint64_t bytes; /* of all parts */
 	struct evbuffer *part;
 	struct hw_import *m;
-	size_t at;   /* row, or place in the table */
-	char **gone; /* owned: ids to remove */
+	size_t at;         /* row, or place in the table */
+	struct gone *gone; /* owned */
 	size_t n_gone, gone_cap, gone_at;
 	size_t last_row;  /* the last row that was written plus 1; 0: none */
 	size_t of_source; /* entries of this source */
@@ -133,13 +148,38 @@ static void answer(struct hw_importer *i, int code, const char *why)
 	hw_answer_end_as(req, code, &j, body);
 }
 
-/* Frees what the import has. */
+static void free_leavings(void *arg)
+{
+	struct leavings *l = arg;
+	hw_import_free(l->m);
+	for (size_t k = 0; k < l->n_gone; k++)
+		free(l->gone[k].text);
+	free(l->gone);
+}
+
+static void clean(void *arg)
+{
+	free_leavings(&((struct hw_importer *)arg)->leavings);
+}
+
+static void on_cleaned(void *arg)
+{
+	((struct hw_importer *)arg)->cleans = false;
+}
+
+/* Frees what the import has, in a thread: the free() of a million rows takes longer than a turn of the loop may. Only
+ * if the thread still frees an earlier import, or no thread can be started, does the loop free this one. */
 static void clear(struct hw_importer *i)
 {
-	hw_import_free(i->m);
-	for (size_t k = 0; k < i->n_gone; k++)
-		free(i->gone[k]);
-	free(i->gone);
+	struct leavings l = {i->m, i->gone, i->n_gone};
+	if (!i->cleans && i->cleaner) {
+		i->leavings = l;
+		i->cleans = hw_job_start(i->cleaner, clean) == 0;
+		if (!i->cleans)
+			free_leavings(&l);
+	} else {
+		free_leavings(&l);
+	}
 	if (i->part)
 		evbuffer_drain(i->part, evbuffer_get_length(i->part));
 	event_del(i->turn);
@@ -287,21 +327,27 @@ static void compare(struct hw_importer *i, const struct hw_expected *e)
 	start_job(i, MERGES, merge);
 }
 
-/* Adds an id to those that are removed. */
-static int add_gone(struct hw_importer *i, struct hw_id id)
+/* Adds an entry to those that are removed. */
+static int add_gone(struct hw_importer *i, const struct hw_expected_view *v)
 {
+	char json[HW_ENTRY_JSON_MAX];
+	struct hw_expected_entry entry;
 	if (i->n_gone == i->gone_cap) {
 		size_t cap = 2 * i->gone_cap + 256;
-		char **gone = realloc(i->gone, cap * sizeof(*gone));
+		struct gone *gone = realloc(i->gone, cap * sizeof(*gone));
 		if (!gone)
 			return -ENOMEM;
 		i->gone = gone;
 		i->gone_cap = cap;
 	}
-	char *copy = strndup(id.text, id.len);
-	if (!copy)
+	hw_inventory_read(v, &entry);
+	size_t n = hw_entry_print(&entry, json, sizeof(json));
+	char *text = malloc(v->id.len + n);
+	if (!text)
 		return -ENOMEM;
-	i->gone[i->n_gone++] = copy;
+	memcpy(text, v->id.text, v->id.len);
+	memcpy(text + v->id.len, json, n);
+	i->gone[i->n_gone++] = (struct gone){text, v->id.len, n};
 	return 0;
 }
 
@@ -324,7 +370,7 @@ static int prune_one(struct hw_importer *i, const struct hw_expected *e, uint32_
 	if (strcmp(v.source, i->m->source) != 0)
 		return 0;
 	i->of_source++;
-	return hw_import_names(i->m, v.id.text, v.id.len) ? 0 : add_gone(i, v.id);
+	return hw_import_names(i->m, v.id.text, v.id.len) ? 0 : add_gone(i, &v);
 }
 
 /* What the import would change. */
@@ -382,9 +428,12 @@ static unsigned fill(struct hw_importer *i, struct call *call, struct hw_invento
 {
 	unsigned n = 0;
 	size_t k = call->from;
-	for (; call->removes && k < i->n_gone && n < HW_INVENTORY_ITEMS; k++)
-		items[n++] = (struct hw_inventory_item){
-			.kind = HW_INVENTORY_REMOVE, .id = {i->gone[k], strlen(i->gone[k])}, .source = i->m->source};
+	for (; call->removes && k < i->n_gone && n < HW_INVENTORY_ITEMS; k++) {
+		const struct gone *g = &i->gone[k];
+		items[n++] = (struct hw_inventory_item){.kind = HW_INVENTORY_REMOVE,
+		                                        .id = {g->text, g->id_len},
+		                                        .entry = {g->text + g->id_len, g->json_len}};
+	}
 	for (; !call->removes && k < i->m->n && n < HW_INVENTORY_ITEMS; k++) {
 		const struct hw_import_row *r = &i->m->rows[k];
 		if (!is_written(r))
@@ -497,8 +546,8 @@ static void apply(struct hw_importer *i)
  * ids meanwhile, the table never has them like this. So the wait ends after SETTLE_TURNS. */
 static void settle(struct hw_importer *i, const struct hw_expected *e)
 {
-	bool there =
-		i->n_gone == 0 || hw_expected_find(e, i->gone[i->n_gone - 1], strlen(i->gone[i->n_gone - 1])) == HW_NIL;
+	const struct gone *g = i->n_gone > 0 ? &i->gone[i->n_gone - 1] : NULL;
+	bool there = !g || hw_expected_find(e, g->text, g->id_len) == HW_NIL;
 	if (i->last_row > 0) {
 		struct hw_expected_view v = stored(i, e, i->last_row - 1);
 		there &= hw_import_is_stored(i->m, i->last_row - 1, v.text.text, v.text.len, v.source);
@@ -535,6 +584,8 @@ static int begin(struct hw_importer *i, const struct hw_import_query *q)
 	free(groups);
 	if (!i->job)
 		i->job = hw_job_new(i->c->base, on_job, i);
+	if (!i->cleaner)
+		i->cleaner = hw_job_new(i->c->base, on_cleaned, i);
 	if (!i->turn)
 		i->turn = event_new(i->c->base, -1, 0, on_turn, i);
 	if (!i->patience)
@@ -612,6 +663,7 @@ void hw_importer_free(struct hw_importer *i)
 	hw_job_free(i->job);
 	if (i->turn && i->patience)
 		clear(i);
+	hw_job_free(i->cleaner);
 	if (i->turn)
 		event_free(i->turn);
 	if (i->patience)

@@ -45,8 +45,7 @@ const char **hw_inventory_groups(const struct hw_control *c)
 	return names;
 }
 
-/* Parses the text of an entry of the table. If the text is malformed, *e stays empty. */
-static void read_entry(const struct hw_expected_view *v, struct hw_expected_entry *e)
+void hw_inventory_read(const struct hw_expected_view *v, struct hw_expected_entry *e)
 {
 	struct hw_entry_error error;
 	hw_entry_init(e);
@@ -229,7 +228,7 @@ static int write_entry(const struct page *g, const struct hw_expected_view *v, s
 		return 0;
 	if (g->group_index >= 0 && v->group != g->group_index) /* without parsing the entry */
 		return 0;
-	read_entry(v, &e);
+	hw_inventory_read(v, &e);
 	if (*g->group && strcmp(g->group, e.group) != 0)
 		return 0;
 	hw_print(id, sizeof(id), "%.*s", (int)v->id.len, v->id.text);
@@ -525,7 +524,7 @@ static int patch_entry(struct hw_control *c, struct evhttp_request *req, const s
 	hw_entry_init(out);
 	if (k != HW_NIL) {
 		struct hw_expected_view v = hw_expected_at(e, k);
-		read_entry(&v, out);
+		hw_inventory_read(&v, out);
 	} else {
 		strcpy(out->source, "local");
 	}

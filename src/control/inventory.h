@@ -26,6 +26,9 @@ void hw_importer_put(struct hw_importer *i, struct evhttp_request *req, const st
  * returns NULL. */
 const struct hw_expected *hw_inventory_ready(struct hw_control *c, struct evhttp_request *req);
 
+/* Makes *e the entry of the table. If the text of the entry is malformed, *e has only its source and since_ms. */
+void hw_inventory_read(const struct hw_expected_view *v, struct hw_expected_entry *e);
+
 /* Returns the names of the groups, followed by NULL. The caller frees the array; the names are borrowed until the
  * groups change. NULL if there is no memory. */
 const char **hw_inventory_groups(const struct hw_control *c);

@@ -21,11 +21,10 @@ struct hw_inventory_item {
 	enum hw_inventory_kind kind;
 	struct hw_id id;
 	/* HW_INVENTORY_SET and _MISSING: JSON as hw_entry_print() writes it, with a since_ms other than 0.
-	 * HW_INVENTORY_RESTART: {"since_ms":N}. HW_INVENTORY_REMOVE: ignored. */
+	 * HW_INVENTORY_RESTART: {"since_ms":N}. HW_INVENTORY_REMOVE: the entry is removed only if it is still exactly
+	 * this one; empty: whatever it is. */
 	struct hw_id entry;
-	const char *source; /* HW_INVENTORY_REMOVE: removes the entry only if it has this source; NULL: whatever its
-	                     * source */
-	int64_t unseen_ms;  /* HW_INVENTORY_MISSING: since when the id is unseen; 0: it is not unseen */
+	int64_t unseen_ms; /* HW_INVENTORY_MISSING: since when the id is unseen; 0: it is not unseen */
 };
 
 enum hw_inventory_result {
@@ -33,7 +32,7 @@ enum hw_inventory_result {
 	HW_INVENTORY_ADDED,
 	HW_INVENTORY_CHANGED,
 	HW_INVENTORY_REMOVED,
-	HW_INVENTORY_ABSENT /* an id to remove is not expected, or has another source */
+	HW_INVENTORY_ABSENT /* an id to remove is not expected, or has another entry by now */
 };
 
 /* Called once for each call of inventory_apply() that returned 0, and only after that call has returned. `rc`:

@@ -222,22 +222,6 @@ static int is_ready(const struct hw_redis *r)
 	return hw_scripts_loading(&r->scripts) || r->sink.withheld ? -EAGAIN : 0;
 }
 
-/* Adds the argument from which the script makes an entry with this source: its JSON up to the value of since_ms,
- * which the script appends. */
-static void put_source(struct hw_eval *e, const char *source)
-{
-	struct hw_expected_entry entry;
-	char json[HW_ENTRY_JSON_MAX];
-	size_t len = 0;
-	hw_entry_init(&entry);
-	if (source) {
-		snprintf(entry.source, sizeof(entry.source), "%s", source);
-		entry.since_ms = 1;
-		len = hw_entry_print(&entry, json, sizeof(json)) - strlen("1}") - 1;
-	}
-	hw_eval_put(e, HW_AT_EXPECT_ENTRY, json + 1, len);
-}
-
 int hw_redis_inventory_apply(struct hw_redis *r, struct hw_now now, const char *source,
                              const struct hw_inventory_item *items, const char *const *groups, unsigned n,
                              hw_inventory_applied *fn, void *arg)
@@ -256,10 +240,7 @@ int hw_redis_inventory_apply(struct hw_redis *r, struct hw_now now, const char *
 		const struct hw_inventory_item *it = &items[i];
 		hw_eval_item(e);
 		hw_eval_put(e, HW_AT_EXPECT_ID, it->id.text, it->id.len);
-		if (it->kind == HW_INVENTORY_REMOVE)
-			put_source(e, it->source);
-		else
-			hw_eval_put(e, HW_AT_EXPECT_ENTRY, it->entry.text, it->entry.len);
+		hw_eval_put(e, HW_AT_EXPECT_ENTRY, it->entry.text, it->entry.len);
 		if (it->kind == HW_INVENTORY_MISSING)
 			hw_eval_put_int(e, HW_AT_EXPECT_MORE, it->unseen_ms);
 		else

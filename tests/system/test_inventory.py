@@ -11,6 +11,7 @@ import pytest
 from hw_history import fill, no_room
 from hw_relay import Relay
 from hw_wait import wait_until
+from test_nodes_mirror import Pair
 from test_stream import Events
 
 GROUPS = [("valves", {"heartbeat": None, "timeout": "1h"}), ("pumps", {"heartbeat": None, "timeout": "1h"})]
@@ -461,3 +462,56 @@ def test_a_removed_unseen_device_is_forgotten(env, store):
     if store == "redis":
         assert [x["id"] for x in stream.events] == [at for at, _ in env.redis.xrange(env.key("events"))]
     stream.close()
+
+
+def stored(env):
+    return {k: json.loads(v) for k, v in env.redis.hgetall(env.key("expected")).items()}
+
+
+def wait_equal(env, nodes):
+    """Waits until each node has the entries that Redis has."""
+    for d in nodes:
+        wait_until(lambda: entries(d) == stored(env), 20)
+
+
+def test_imports_at_two_nodes(env):
+    """Two files that overlap are imported at two nodes at once: each row is that of one file, on both nodes and in Redis."""
+    nodes = Pair(env).nodes
+    files = {"a": range(0, 3000), "b": range(2000, 5000)}
+    for n in range(3):
+        answers = {}
+        rows = {k: "id,name,label.%s\n" % k + "".join("d-%d,%s %d %d,x\n" % (j, k, n, j) for j in files[k]) for k in files}
+        threads = [threading.Thread(target=lambda k, d: answers.update({k: put(d, rows[k], "?prune=1&source=" + k)}), args=(k, d))
+                   for k, d in zip("ab", nodes)]
+        for t in threads:
+            t.start()
+        for t in threads:
+            t.join()
+        assert [answers[k].status for k in "ab"] == [200, 200], answers
+        wait_equal(env, nodes)
+        found = stored(env)
+        assert found.keys() == {"d-%d" % j for j in range(5000)}
+        for j in range(5000):
+            e = found["d-%d" % j]
+            assert j in files[e["source"]] and e["name"] == "%s %d %d" % (e["source"], n, j), e
+            assert e["labels"].get(e["source"]) == "x", e
+
+
+def test_prune_keeps_what_another_node_has_imported(env):
+    """An import finds the entries to prune, and writes its rows first. Meanwhile another node imports such an entry."""
+    a, b = Pair(env).nodes
+    big = "id\n" + "".join("d-%d\n" % k for k in range(100000))
+    assert counts(put(a, "id,name\nkept,old\nkept-2,old\ngone,old\n", "?source=f")) == {"added": 3}
+    wait_equal(env, [a, b])
+    answers = []
+    t = threading.Thread(target=lambda: answers.append(put(a, big, "?source=f&prune=1&force=1")))
+    t.start()
+    wait_until(lambda: env.redis.hexists(env.key("expected"), "d-0"))
+    assert counts(put(b, "id,name\nkept,new\nkept-2,new\n", "?source=f")) == {"changed": 2}
+    assert not answers and not env.redis.hexists(env.key("expected"), "d-99999"), "the import was too fast for this test"
+    t.join()
+    assert counts(answers[0]) == {"added": 100000, "removed": 1}
+    wait_until(lambda: values(b).keys() == values(a).keys(), 20)
+    found = stored(env)
+    assert "gone" not in found and [found[k]["name"] for k in ("kept", "kept-2")] == ["new", "new"]
+    assert values(a)["kept"] == values(b)["kept"] == {"name": "new"}

@@ -50,7 +50,7 @@ static uint8_t change(struct hw_app *a, const struct hw_inventory_item *it)
 	char before[HW_ENTRY_JSON_MAX], after[HW_ENTRY_JSON_MAX];
 	size_t n = i == HW_NIL ? 0 : hw_inventory_json(a, i, before);
 	if (it->kind == HW_INVENTORY_REMOVE &&
-	    (i == HW_NIL || (it->source && strcmp(hw_expected_at(e, i).source, it->source) != 0)))
+	    (i == HW_NIL || (it->entry.len > 0 && (it->entry.len != n || memcmp(it->entry.text, before, n) != 0))))
 		return HW_INVENTORY_ABSENT;
 	if (it->kind == HW_INVENTORY_MISSING && i != HW_NIL)
 		return HW_INVENTORY_SAME;

@@ -10,7 +10,7 @@
 --        is more than a day ahead of Redis' clock. A new since_ms is corrected by the difference of `now` from that clock.
 --   'A'  sets the since_ms of `entry` in the stored entry: the id is expected again, and is not unseen.
 --   'N'  sets the entry if there is none; `more`: since when the id is unseen, or '0'.
---   'R'  removes the entry; `entry`: only if the entry has this source, or ''; `more`: the group of the id.
+--   'R'  removes the entry; `entry`: only if it is still this one, or ''; `more`: the group of the id.
 --
 -- An entry that is equal to the stored one is not written. If any is written, one entry with the ids, and with
 -- `source`, is added to device:inventory. If a removed id is unseen, an entry with state `forgotten` is added to
@@ -83,7 +83,7 @@ local function after(kind, entry, old)
 	elseif kind == 'N' then
 		return old or entry
 	end
-	return old and entry ~= '' and not string.find(old, entry, 1, true) and old
+	return entry ~= '' and entry ~= old and old
 end
 
 for i = 1, n do
