@@ -16,6 +16,7 @@ libhistory_a_SOURCES = \
 	src/history/settings.c \
 	src/history/sheet.c \
 	src/history/source.c \
+	src/history/source_entry.c \
 	src/history/spans.c \
 	src/history/sql.c \
 	src/history/sql_sqlite.c \

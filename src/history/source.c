@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #include "heartwheel/bounds.h"
-#include "heartwheel/topic.h"
+#include "history/source_entry.h"
 #include "link/clock.h"
 #include "link/link.h"
 #include "link/trouble.h"
@@ -207,20 +207,13 @@ static int ask(struct hw_source *s, reader *read, void *arg, int argc, const cha
 	return answers(s);
 }
 
-/* Parses a decimal number; -1 for anything else. */
-static void take_number(int64_t *to, const redisReply *from)
-{
-	bool good = from->len > 0 && from->len <= 18 && strspn(from->str, "0123456789") == from->len;
-	*to = good ? strtoll(from->str, NULL, 10) : -1;
-}
-
 /* --- the clock -------------------------------------------------------------------------------------------------- */
 
 static bool read_clock(void *arg, const redisReply *reply)
 {
 	int64_t s = -1;
 	if (reply->type == REDIS_REPLY_ARRAY && reply->elements == 2 && reply->element[0]->type == REDIS_REPLY_STRING)
-		take_number(&s, reply->element[0]);
+		hw_source_read_number(&s, reply->element[0]);
 	if (s > 0 && s <= UINT32_MAX)
 		*(int64_t *)arg = s * 1000;
 	return true;
@@ -252,110 +245,10 @@ int64_t hw_source_earlier_ms(const struct hw_source *s)
 
 /* --- entries ---------------------------------------------------------------------------------------------------- */
 
-static bool is_text(const redisReply *r)
-{
-	return r->type == REDIS_REPLY_STRING || r->type == REDIS_REPLY_STATUS;
-}
-
-/* Returns false if a text had to be corrected. */
-static bool take_field(enum hw_stream stream, struct hw_entry *e, const char *name, const redisReply *v)
-{
-	static const struct {
-		const char *name[HW_STREAMS];
-		size_t at, size; /* size 0: the field is a number */
-	} fields[] = {
-#define TEXT(field)   offsetof(struct hw_entry, field), sizeof(((struct hw_entry *)0)->field)
-#define NUMBER(field) offsetof(struct hw_entry, field), 0
-		{{"", "id", "receiver", "device"}, TEXT(id)},
-		{{"node", "node", "sender", "by"}, TEXT(node)},
-		{{"", "group", "task", "group"}, TEXT(group)},
-		{{"state", "state", "state", "what"}, TEXT(state)},
-		{{"", "reason", "why", "kind"}, TEXT(why)},
-		{{"cause", "", "", ""}, offsetof(struct hw_entry, why), HW_ENTRY_WORD + 1},
-		{{"", "", "", "silence"}, TEXT(why)},
-		{{"", "", "", "id"}, TEXT(incident)},
-		{{"", "", "", "receiver"}, TEXT(receiver)},
-		{{"from_ms", "time_ms", "time_ms", "at_ms"}, NUMBER(time_ms)},
-		{{"", "", "", "from_ms"}, NUMBER(time_ms)},
-		{{"to_ms", "last_seen_ms", "", "to_ms"}, NUMBER(last_seen_ms)},
-		{{"", "seq", "", ""}, NUMBER(seq)},
-	};
-	bool same = true;
-	for (size_t i = 0; i < sizeof(fields) / sizeof(*fields); i++) {
-		if (!*fields[i].name[stream] || strcmp(fields[i].name[stream], name) != 0)
-			continue;
-		if (fields[i].size)
-			same &= hw_bounds_text((char *)e + fields[i].at, fields[i].size, v->str, v->len);
-		else
-			take_number((int64_t *)((char *)e + fields[i].at), v);
-	}
-	return same;
-}
-
-static bool is_state(const char *state)
-{
-	return strcmp(state, "online") == 0 || strcmp(state, "offline") == 0 || strcmp(state, "forgotten") == 0 ||
-	       strcmp(state, "unseen") == 0;
-}
-
-static enum hw_source_odd odd_of_incident(const struct hw_entry *e)
-{
-	if (strcmp(e->state, "planned") != 0)
-		return *e->incident ? HW_ODD_KINDS : HW_ODD_FIELDS;
-	if (!hw_id_valid(e->id, strlen(e->id)))
-		return HW_ODD_FIELDS;
-	return e->time_ms >= HW_EARLIEST_MS && e->last_seen_ms > 0 ? HW_ODD_KINDS : HW_ODD_TIME;
-}
-
-/* Returns why an entry is skipped; HW_ODD_KINDS: it is not skipped. An invalid name is not corrected, because the
- * result could be the name of another device. */
-static enum hw_source_odd odd_of(enum hw_stream stream, struct hw_entry *e, int64_t now_ms, bool same_names)
-{
-	if (!*e->state || !same_names)
-		return HW_ODD_FIELDS;
-	if (e->time_ms <= 0 || !hw_bounds_time(e->time_ms, now_ms))
-		return HW_ODD_TIME;
-	if (!hw_bounds_time(e->last_seen_ms, now_ms)) {
-		if (stream == HW_STREAM_SIGHT)
-			return HW_ODD_TIME;
-		e->last_seen_ms = 0;
-	}
-	if (stream == HW_STREAM_SIGHT)
-		return *e->node && e->last_seen_ms > 0 ? HW_ODD_KINDS : HW_ODD_FIELDS;
-	if (stream == HW_STREAM_TASKS)
-		return *e->group && *e->id ? HW_ODD_KINDS : HW_ODD_FIELDS;
-	if (stream == HW_STREAM_INCIDENTS)
-		return odd_of_incident(e);
-	if (!hw_id_valid(e->id, strlen(e->id)) || !is_state(e->state))
-		return HW_ODD_FIELDS;
-	return e->seq > 0 && hw_bounds_seq((uint64_t)e->seq, now_ms) ? HW_ODD_KINDS : HW_ODD_SEQ;
-}
-
 static void note_odd(struct hw_source_page *p, enum hw_source_odd odd, struct hw_stream_id at)
 {
 	p->odd[odd]++;
 	p->odd_at = at;
-}
-
-static bool is_name(enum hw_stream stream, const char *field)
-{
-	static const char *const names[HW_STREAMS][2] = {[HW_STREAM_EVENTS] = {"id", "id"},
-	                                                 [HW_STREAM_TASKS] = {"receiver", "task"},
-	                                                 [HW_STREAM_INCIDENTS] = {"id", "device"}};
-	const char *const *n = names[stream];
-	return n[0] && (strcmp(field, n[0]) == 0 || strcmp(field, n[1]) == 0);
-}
-
-/* Replaces the time of a transition before the year 2000 by the time in the entry's id. Such a time comes from a clock
- * that was never set, or from another program, and would cause an outage of hundreds of months. Returns whether it was
- * replaced. */
-static bool correct_early(struct hw_entry *e, enum hw_stream stream, int64_t now_ms)
-{
-	bool early = stream == HW_STREAM_EVENTS && e->time_ms > 0 && e->time_ms < HW_EARLIEST_MS;
-	if (!early || e->at.ms < HW_EARLIEST_MS || e->at.ms > INT64_MAX || !hw_bounds_time((int64_t)e->at.ms, now_ms))
-		return false;
-	e->time_ms = (int64_t)e->at.ms;
-	return true;
 }
 
 /* Appends an entry to the page, or counts it as odd. */
@@ -363,20 +256,12 @@ static void take_entry(struct hw_source *s, enum hw_stream stream, struct hw_str
                        struct hw_source_page *p)
 {
 	struct hw_entry *e = &s->entries[p->n];
-	bool same_names = true, same = true;
+	bool usable;
 	memset(e, 0, sizeof(*e));
 	e->at = at;
 	e->clock_ms = clock_ms(s, at);
-	for (size_t i = 0; fields->type == REDIS_REPLY_ARRAY && i + 1 < fields->elements; i += 2) {
-		const redisReply *name = fields->element[i], *value = fields->element[i + 1];
-		if (is_text(name) && is_text(value) && !take_field(stream, e, name->str, value))
-			*(is_name(stream, name->str) ? &same_names : &same) = false;
-	}
-	bool early = correct_early(e, stream, e->clock_ms);
-	enum hw_source_odd odd = odd_of(stream, e, e->clock_ms, same_names);
-	p->n += odd == HW_ODD_KINDS;
-	if (odd == HW_ODD_KINDS && (early || !same))
-		odd = early ? HW_ODD_EARLY : HW_ODD_TEXT;
+	enum hw_source_odd odd = hw_source_entry_read(e, stream, fields, &usable);
+	p->n += usable;
 	if (odd != HW_ODD_KINDS)
 		note_odd(p, odd, at);
 }
@@ -435,13 +320,13 @@ static bool read_info(struct reading *r, const redisReply *info)
 	}
 	for (size_t i = 0; info->type == REDIS_REPLY_ARRAY && i + 1 < info->elements; i += 2) {
 		const redisReply *name = info->element[i], *v = info->element[i + 1];
-		if (!is_text(name))
+		if (!hw_source_is_text(name))
 			continue;
 		if (strcmp(name->str, "length") == 0)
 			r->info.length = number_of_entries(v);
 		else if (strcmp(name->str, "entries-added") == 0)
 			r->info.added = number_of_entries(v);
-		else if (strcmp(name->str, "last-generated-id") == 0 && is_text(v))
+		else if (strcmp(name->str, "last-generated-id") == 0 && hw_source_is_text(v))
 			(void)hw_stream_id_parse(v->str, v->len, &r->info.last);
 	}
 	if (r->info.added < r->info.length)
@@ -546,14 +431,14 @@ static bool read_keys(void *arg, const redisReply *reply)
 	struct scan *c = arg;
 	struct hw_source *s = c->s;
 	size_t prefix = strlen(s->state_prefix);
-	if (reply->type != REDIS_REPLY_ARRAY || reply->elements != 2 || !is_text(reply->element[0]) ||
+	if (reply->type != REDIS_REPLY_ARRAY || reply->elements != 2 || !hw_source_is_text(reply->element[0]) ||
 	    reply->element[1]->type != REDIS_REPLY_ARRAY)
 		return false;
 	snprintf(c->cursor, 32, "%s", reply->element[0]->str);
 	const redisReply *keys = reply->element[1];
 	for (size_t i = 0; i < keys->elements && c->n < s->cap; i++) {
 		const redisReply *key = keys->element[i];
-		if (!is_text(key) || key->len <= prefix || key->len - prefix >= HW_ENTRY_NAME)
+		if (!hw_source_is_text(key) || key->len <= prefix || key->len - prefix >= HW_ENTRY_NAME)
 			continue;
 		struct hw_entry *e = &s->entries[c->n++];
 		memset(e, 0, sizeof(*e));
@@ -568,18 +453,18 @@ static bool read_hash(void *arg, const redisReply *reply)
 	if (reply->type != REDIS_REPLY_ARRAY || reply->elements != 7)
 		return false;
 	for (size_t i = 0; i < 7; i++)
-		if (!is_text(reply->element[i]) && reply->element[i]->type != REDIS_REPLY_NIL)
+		if (!hw_source_is_text(reply->element[i]) && reply->element[i]->type != REDIS_REPLY_NIL)
 			return false;
 	redisReply *const *v = reply->element;
 	char *const texts[] = {e->state, e->why, e->group, e->node};
 	const size_t sizes[] = {sizeof(e->state), sizeof(e->why), sizeof(e->group), sizeof(e->node)};
 	for (size_t i = 0; i < 4; i++)
-		if (is_text(v[i]))
+		if (hw_source_is_text(v[i]))
 			hw_bounds_text(texts[i], sizes[i], v[i]->str, v[i]->len);
 	int64_t *const numbers[] = {&e->time_ms, &e->last_seen_ms, &e->seq};
 	for (size_t i = 0; i < 3; i++)
-		if (is_text(v[4 + i]))
-			take_number(numbers[i], v[4 + i]);
+		if (hw_source_is_text(v[4 + i]))
+			hw_source_read_number(numbers[i], v[4 + i]);
 	e->at = (struct hw_stream_id){e->time_ms > 0 ? (uint64_t)e->time_ms : 0, 0};
 	return true;
 }
@@ -610,7 +495,7 @@ int hw_source_scan(struct hw_source *s, char cursor[32], struct hw_source_page *
 	for (size_t i = 0; rc == 0 && i < c.n; i++) {
 		struct hw_entry *e = &s->entries[i];
 		e->clock_ms = clock_ms(s, (struct hw_stream_id){0, 0});
-		enum hw_source_odd odd = odd_of(HW_STREAM_EVENTS, e, e->clock_ms, true);
+		enum hw_source_odd odd = hw_source_entry_check(e, HW_STREAM_EVENTS);
 		if (odd != HW_ODD_KINDS)
 			note_odd(out, odd, e->at);
 		else if (out->n++ != i)
