@@ -203,7 +203,7 @@ void hw_alert_on_renewed(struct hw_alert_app *a)
 
 void hw_alert_on_fenced(struct hw_alert_app *a, bool ours)
 {
-	hw_log(a->log, ours ? HW_LOG_ERROR : HW_LOG_WARNING, "another heartwheel-alert%s has taken over: this one %s",
+	hw_log(a->log, ours ? HW_LOG_ERROR : HW_LOG_WARNING, "another heartwheel-alert%s has taken over; this one %s",
 	       ours ? " with this node_id" : "",
 	       ours ? "ends; give each instance its own node_id in [monitor]" : "stands by");
 	drop_engine(a);

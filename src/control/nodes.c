@@ -221,7 +221,7 @@ static const char *state_of(const struct hw_control_nodes *n, const char *node)
 	return NULL;
 }
 
-/* For nodes of which one owns the whole fleet: writes whether another node is the owner, with its name and state. */
+/* Called if one node owns the whole fleet. Writes whether another node is the owner, with its name and state. */
 static void write_standby(struct hw_json *j, const struct hw_control *c, const struct hw_control_nodes *n)
 {
 	if (!c->ops->standby)

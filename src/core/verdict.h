@@ -29,20 +29,20 @@ enum hw_verdict_event {
 
 struct hw_evidence {
 	enum hw_verdict_event event;
-	bool loading;    /* LIFE, GOODBYE: the stored record of the device may not have been read yet */
-	bool too_few;    /* LIFE, STORED: the offline device needs more heartbeats to be online */
-	bool heard;      /* STORED, SETTLED, GOODBYE: this run has received a heartbeat */
-	bool blind;      /* GOODBYE: the monitor is blind to the device, or doubts wills after a standstill */
-	bool delay;      /* GOODBYE: hold the goodbye, for a while or until the group's grace ends */
-	bool touched;    /* PROVEN: there was blindness since the goodbye */
-	bool outrun;     /* PROVEN: the pair was sent before the present deadline */
-	bool by_key;     /* LIFE: the evidence is a key. DUE: the device is known only by a key, so only the key can
-	                  * prove that it is online. PROVEN: the key kept the device online until last, and not the
-	                  * heartbeats. KEY_GONE: a key that another program writes was known for this device */
-	bool deaf;       /* DUE, PROVEN: the group is deaf, or this node cannot hear the device (form.h) */
-	bool expected;   /* DUE: the inventory expects the device, so it is not forgotten by itself */
-	bool orphaned;   /* DUE: like HW_EVENT_ORPHANED, but the device had to wait for its turn */
-	bool unheard;    /* PROVEN: it is not known yet whether the whole group is silent */
+	bool loading;  /* LIFE, GOODBYE: the stored record of the device may not have been read yet */
+	bool too_few;  /* LIFE, STORED: the offline device needs more heartbeats to be online */
+	bool heard;    /* STORED, SETTLED, GOODBYE: this run has received a heartbeat */
+	bool blind;    /* GOODBYE: the monitor is blind to the device, or doubts wills after a standstill */
+	bool delay;    /* GOODBYE: hold the goodbye, for a while or until the group's grace ends */
+	bool touched;  /* PROVEN: there was blindness since the goodbye */
+	bool outrun;   /* PROVEN: the pair was sent before the present deadline */
+	bool by_key;   /* LIFE: the evidence is a key. DUE: the device is known only by a key, so only the key can prove
+	                  that it is online. PROVEN: at last, only the key kept the device online. KEY_GONE: this device
+	                  had a key that another program writes */
+	bool deaf;     /* DUE, PROVEN: the group is deaf, or this node cannot hear the device (form.h) */
+	bool expected; /* DUE: the inventory expects the device, so it is not forgotten by itself */
+	bool orphaned; /* DUE: like HW_EVENT_ORPHANED, but the device had to wait for its turn */
+	bool unheard;  /* PROVEN: it is not known yet whether the whole group is silent */
 	bool key_lives;  /* PROVEN: the device's key keeps it online */
 	bool beats;      /* KEY_GONE: the device also sends heartbeats */
 	bool overdue;    /* KEY_GONE: the heartbeat deadline has passed */

@@ -181,7 +181,7 @@ const char *hw_history_judge(const struct hw_args *args)
 int hw_cmd_history(struct hw_ctl *ctl, const struct hw_args *args)
 {
 	struct list l = {.path = "/v1/history/devices/", .rows = "transitions", .of_device = true};
-	/* If the window ends before now, the end of the device's newest state in it is not known. */
+	/* If the window ends before now, it is not known when the state in its newest row ended. */
 	if (is_status(args))
 		return hw_ask_and_show(ctl, "/v1/history/status", args->json, hw_show_history_status);
 	l.before_ms = args->until ? 0 : hw_wall_ms();

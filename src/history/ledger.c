@@ -247,8 +247,8 @@ static int offset_parse(const char *text, size_t len, struct hw_stream_id *out)
 	return hw_stream_id_parse(text, len, out);
 }
 
-/* Whether the stored text is the text that offset_text() writes for this offset, and the count is possible. Otherwise
- * hw_ledger_move() never finds the row, because it compares the texts. */
+/* Whether a stored offset can be used: its text is the one that offset_text() writes, and its count is possible.
+ * hw_ledger_move() compares the texts, so it would never find a row with another text. */
 static bool is_offset(const char *at, size_t len, const struct hw_stream_cursor *p)
 {
 	char text[HW_STREAM_ID_TEXT];

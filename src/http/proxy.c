@@ -2,7 +2,7 @@
 /*
  * See proxy.h. A request is one transfer. It ends when the answer is complete, when either side disconnects, or when
  * the other daemon is silent for too long. Only end() frees it. libcurl does not allow removing a transfer in its
- * callbacks, so the callbacks only write.
+ * callbacks, so the callbacks only write to the client.
  */
 #include "http/proxy.h"
 

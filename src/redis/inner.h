@@ -60,8 +60,8 @@ _Static_assert(HW_GATHER_MS < HW_TTL_MIN_MS / 6, "no key expires while its refre
 
 #define HW_STATUS_PAYLOAD_MAX 16384
 
-/* A queue of devices' indices, each at most once. An entry means the device that has the index when the entry is
- * taken. */
+/* A queue of indices of devices, each at most once. An entry stands for the device that has this index when the entry
+ * is taken from the queue. */
 struct hw_dues {
 	uint32_t *at;
 	uint32_t cap, head, len;

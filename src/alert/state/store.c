@@ -128,7 +128,7 @@ static void on_lost(void *arg, const char *why)
 		               "heartwheel-alert waits until heartwheeld has listed its devices");
 	else if (s->memory)
 		hw_log_limited(s->app->log, HW_ALERT_LIMIT_REDIS, HW_LOG_ERROR,
-		               "heartwheel-alert sends no notifications until this is over: %.500s", why);
+		               "heartwheel-alert cannot send notifications: %.500s", why);
 	else
 		hw_log_limited(s->app->log, HW_ALERT_LIMIT_REDIS, HW_LOG_ERROR, "Redis cannot be reached: %.500s", why);
 	if (was)

@@ -79,7 +79,7 @@ void hw_app_log_denied(struct hw_app *a, struct hw_now now)
 		return;
 	}
 	hw_log(a->log, HW_LOG_ERROR,
-	       "blind (barrier): this monitor's barriers on %s %s: allow its user to %s that topic",
+	       "blind (barrier): this monitor's barriers on %s %s; allow this monitor's user to %s that topic",
 	       a->broker->barrier_topic, what[a->broker->barriers.taken], right[a->broker->barriers.taken]);
 }
 

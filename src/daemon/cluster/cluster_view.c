@@ -344,7 +344,8 @@ void hw_app_cluster_asks(struct hw_app *a, const struct hw_nodes_order *o)
 	unsigned n = hw_partitions_count(&o->set);
 	if (o->kind == HW_NODES_REMOVE)
 		hw_log(a->log, HW_LOG_WARNING,
-		       "nodes: node '%s' has not renewed its entry in Redis for a lease; this node removes it from the "
+		       "nodes: node '%s' has not renewed its entry in Redis within a lease; this node removes it from "
+		       "the "
 		       "members; check that node",
 		       o->node);
 	else if (o->kind == HW_NODES_RELEASE)
