@@ -186,11 +186,19 @@ bool hw_redis_transition(struct hw_redis *r, struct hw_now now, const struct hw_
 	return true;
 }
 
+/* Whether a refresh may wait for others. A refresh that may contain a new timeout of the device's own must not: if the
+ * monitor crashed meanwhile, its next run would judge the device by the old timeout. */
+static bool may_wait(const struct hw_redis *r, const struct hw_device *d, uint32_t index)
+{
+	return d && !r->conf.keyspace && hw_device_own_timeout_ms(d) == 0 && index < r->sink.n_noted &&
+	       hw_item_is_known(r, d, index);
+}
+
 void hw_redis_refresh(struct hw_redis *r, struct hw_ref device)
 {
 	const struct hw_device *d = hw_registry_get(hw_monitor_registry(r->m), device);
 	hw_dues_add(r, &r->sink.refresh, device.index);
-	if (!d || r->conf.keyspace || device.index >= r->sink.n_noted || !hw_item_is_known(r, d, device.index))
+	if (!may_wait(r, d, device.index))
 		r->sink.gathered = true;
 	hw_plan_refreshes(r);
 }

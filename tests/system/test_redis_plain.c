@@ -156,6 +156,22 @@ START_TEST(an_urgent_refresh_does_not_wait)
 }
 END_TEST
 
+/* Otherwise a crash meanwhile would lose it. */
+START_TEST(a_timeout_of_its_own_does_not_wait)
+{
+	make_plain(1);
+	struct hw_extra *x = hw_registry_extra(hw_monitor_registry(g->m), plain[0]);
+	for (int64_t own_ms = 310000; own_ms >= 0; own_ms -= 155000) { /* new, changed, and gone */
+		x->own_timeout_ms = own_ms;
+		refresh_first(1);
+		turn_loop(2);
+		ck_assert_uint_eq(queued(), 0);
+		settle();
+	}
+	rig_expect(g, NULL, "HGET device:state:%b own_timeout", id_of(0).text, id_of(0).len);
+}
+END_TEST
+
 /* A key that is missing is written again, and so is all of a Redis that was emptied. */
 START_TEST(a_missing_key_is_written_in_full)
 {
@@ -309,6 +325,7 @@ int main(void)
 	const TTest *const one[] = {a_plain_refresh_needs_no_script,
 	                            refreshes_gather,
 	                            an_urgent_refresh_does_not_wait,
+	                            a_timeout_of_its_own_does_not_wait,
 	                            a_missing_key_is_written_in_full,
 	                            redis_refuses_all,
 	                            answers_that_are_lost,
