@@ -196,7 +196,7 @@ void hw_incidents_rewrite(struct hw_incidents *e);
 struct hw_incident_entry {
 	const char *id;
 	const char *group, *labels, *node; /* NULL: unknown. Labels as in match.h */
-	const char *name;                  /* NULL: none; of an unseen device: unknown */
+	const char *name;                  /* NULL: none */
 	const char *parents;               /* ids of the known parents, separated by newlines; NULL: none */
 	enum hw_incident_fact fact;
 	int64_t time_ms;             /* wall clock of the transition */

@@ -14,8 +14,7 @@ static void describe(struct hw_incidents *e, struct hw_incident_device *d, const
 		d->group = hw_incident_group(e, entry->group);
 	if (entry->labels)
 		hw_incidents_set_text(e, &d->labels, entry->labels);
-	if (entry->fact != HW_FACT_UNSEEN)
-		hw_device_name(e, d, entry->name);
+	hw_device_name(e, d, entry->name);
 }
 
 static void leave_state(struct hw_incidents *e, struct hw_incident_device *d)

@@ -86,8 +86,7 @@ int hw_incidents_load_device(struct hw_incidents *e, const struct hw_incident_en
 	d->group = hw_incident_group(e, entry->group);
 	free(d->labels);
 	d->labels = hw_incidents_text(e, entry->labels);
-	if (d->fact != HW_FACT_UNSEEN)
-		hw_device_name(e, d, entry->name);
+	hw_device_name(e, d, entry->name);
 	hw_device_link(e, d, entry->parents);
 	if (d->fact == HW_FACT_OFFLINE)
 		hw_silence_offline(e, d, true);

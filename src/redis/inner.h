@@ -14,6 +14,7 @@
 #include <stdint.h>
 
 #include "heartwheel/monitor.h"
+#include "inventory/entry.h"
 #include "link/clock.h"
 #include "link/eval.h"
 #include "link/link.h"
@@ -406,6 +407,16 @@ void hw_sink_keep(struct hw_redis *r, const struct hw_pending_write *e);
 /* The functions of items.c append an item and its keys to the call that is being built. */
 /* Appends a transition. `kind`: "E" adds an entry to the event stream, "W" (a snapshot) does not. `payload`: the
  * device's status is written to the outbox. */
+/* The name of a device, and its labels as a JSON object. */
+struct hw_description {
+	char name[HW_ENTRY_NAME_MAX + 1]; /* "": none */
+	size_t len;                       /* of `labels`; 0: none */
+	char labels[HW_ENTRY_JSON_MAX];
+};
+
+/* `g`: the group of the device, or the one in which the id is expected. */
+void hw_describe(const struct hw_redis *r, struct hw_id id, const struct hw_group *g, struct hw_description *out);
+
 void hw_item_write(struct hw_redis *r, const char *kind, const struct hw_device *d, const struct hw_transition *t,
                    bool payload);
 /* Appends a snapshot. With `as_transition`, it is written as a transition, which is then stored in `*transition`. */

@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "heartwheel/topic.h"
+#include "heartwheel/unseen.h"
 #include "inventory/entry.h"
 #include "redis/inner.h"
 #include "redis/places.h"
@@ -250,6 +251,19 @@ int hw_redis_inventory_apply(struct hw_redis *r, struct hw_now now, const char *
 	                 &(struct write){.r = r, .fn = fn, .arg = arg, .n = n, .now_ms = now.wall_ms});
 }
 
+/* Adds the name and the labels of an expected id. */
+static void put_description(struct hw_redis *r, struct hw_id id)
+{
+	struct hw_description described = {.name = "", .len = 0};
+	uint32_t i = hw_expected_find(hw_monitor_expected(r->m), id.text, id.len);
+	if (i != HW_NIL) {
+		struct hw_expected_view v = hw_expected_at(hw_monitor_expected(r->m), i);
+		hw_describe(r, id, hw_monitor_expected_group(r->m, &v), &described);
+	}
+	hw_eval_put_text(&r->sink.eval, HW_AT_NEVER_NAME, described.name);
+	hw_eval_put(&r->sink.eval, HW_AT_NEVER_LABELS, described.labels, described.len);
+}
+
 int hw_redis_unseen(struct hw_redis *r, struct hw_now now, const struct hw_unseen_item *items, unsigned n,
                     hw_unseen_written *fn, void *arg)
 {
@@ -269,6 +283,7 @@ int hw_redis_unseen(struct hw_redis *r, struct hw_now now, const struct hw_unsee
 		hw_eval_put_text(e, HW_AT_NEVER_KIND, "U");
 		hw_eval_put(e, HW_AT_NEVER_ID, items[i].id.text, items[i].id.len);
 		hw_eval_put_text(e, HW_AT_NEVER_GROUP, items[i].group);
+		put_description(r, items[i].id);
 		added++;
 	}
 	hw_call_owner_end(r);

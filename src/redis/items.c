@@ -83,17 +83,9 @@ static void add_extra(struct hw_redis *r, const struct hw_device *d)
 	}
 }
 
-/* The name of a device, and its labels as a JSON object. */
-struct description {
-	char name[HW_ENTRY_NAME_MAX + 1]; /* "": none */
-	size_t len;                       /* of `labels`; 0: none */
-	char labels[HW_ENTRY_JSON_MAX];
-};
-
-static void describe(const struct hw_redis *r, const struct hw_device *d, struct description *out)
+void hw_describe(const struct hw_redis *r, struct hw_id id, const struct hw_group *g, struct hw_description *out)
 {
 	const struct hw_expected *expected = hw_monitor_expected(r->m);
-	struct hw_id id = hw_device_id(d);
 	uint32_t i = hw_expected_find(expected, id.text, id.len);
 	bool listed = i != HW_NIL && hw_expected_at(expected, i).is_described;
 	struct hw_expected_entry entry;
@@ -101,7 +93,7 @@ static void describe(const struct hw_redis *r, const struct hw_device *d, struct
 	struct hw_labels all;
 	out->name[0] = '\0';
 	out->len = 0;
-	if (!listed && hw_monitor_group_of(r->m, d)->n_labels == 0)
+	if (!listed && g->n_labels == 0)
 		return;
 	if (listed) {
 		struct hw_expected_view v = hw_expected_at(expected, i);
@@ -123,14 +115,14 @@ static void add_captures(struct hw_redis *r, struct hw_id captures)
 	hw_eval_arg(&r->sink.eval, captures.text, captures.len);
 }
 
-static unsigned description_args(const struct description *s)
+static unsigned description_args(const struct hw_description *s)
 {
 	return (*s->name ? 2U : 0U) + (s->len > 0 ? 2U : 0U);
 }
 
 /* Adds the fields `name` and `labels`. These fields are the last pairs, because transition.lua also writes them to the
  * entry of the stream. */
-static void add_description(struct hw_redis *r, const struct description *s)
+static void add_description(struct hw_redis *r, const struct hw_description *s)
 {
 	if (*s->name)
 		pair(&r->sink.eval, "name", s->name);
@@ -282,8 +274,8 @@ void hw_item_write(struct hw_redis *r, const char *kind, const struct hw_device 
 	char parents[HW_PARENTS_TEXT];
 	size_t parents_len = hw_monitor_known_parents(r->m, d, parents);
 	struct learned learned = learned_of(r, d);
-	struct description described;
-	describe(r, d, &described);
+	struct hw_description described;
+	hw_describe(r, id, hw_monitor_group_of(r->m, d), &described);
 	struct hw_id captures = hw_monitor_captured(r->m, d);
 	put_wait(e, t, parents_len > 0);
 	put_form(r, d, form);
@@ -377,8 +369,8 @@ static void refresh_full(struct hw_redis *r, const struct hw_device *d, struct h
 	char parents[HW_PARENTS_TEXT];
 	size_t parents_len = hw_monitor_known_parents(r->m, d, parents);
 	struct learned learned = learned_of(r, d);
-	struct description described;
-	describe(r, d, &described);
+	struct hw_description described;
+	hw_describe(r, id, hw_monitor_group_of(r->m, d), &described);
 	struct hw_id captures = hw_monitor_captured(r->m, d);
 	hw_eval_put_int(e, HW_AT_FULL_N,
 	                (form ? 10U : 8U) + (len > 0 ? 2U : 0U) + (parents_len > 0 ? 2U : 0U) + learned_args(&learned) +

@@ -10,6 +10,7 @@ from hw_browser import missing
 from hw_wait import throughout, wait_until
 from test_dashboard import say_nothing, start
 from test_dashboard_device import axe_finds_nothing, page, visit
+from test_inventory import NDJSON, put
 from test_parents import gateway, groups, valve
 from test_users import line
 
@@ -106,6 +107,25 @@ def test_a_gateway_with_its_devices(env, browser):
         report(env, d, "a", "v1", "v2", "v3")
         return sentences(b) == []
     wait_until(is_over, what="the incident to be over")
+    say_nothing(b)
+
+
+def test_a_name_is_a_text(env, browser):
+    """The sentence and the device have the name from the inventory, whatever characters it has."""
+    d, a, _ = fleet(env)
+    a.start()
+    name = '<b>Mast</b> & <img src="x" onerror="document.title = 1">'
+    assert put(d, json.dumps({"id": "gateway-a", "name": name}), kind=NDJSON).status == 200
+    b = browser()
+    sign_in(b, "tok-otto")
+    b.open(d.url)
+    report(env, d, "a", "v1")
+    wait_until(lambda: sentences(b) and "1 device behind it is unreachable" in sentences(b)[0], UNTIL_OFFLINE)
+    assert sentences(b)[0].startswith("gateway %s (gateway-a) is offline since " % name)
+    b.run('await page.locator("#incident-list .link").first().click()')
+    wait_until(lambda: b.get('[...document.querySelectorAll("#incident-list .tree a")].map((e) => e.textContent)') == [name + " (gateway-a)", "v1"])
+    assert b.get('document.querySelectorAll("#incident-list b, #incident-list img").length') == 0
+    axe_finds_nothing(b)
     say_nothing(b)
 
 

@@ -2,6 +2,7 @@
 """The name of a device in the inventory stands in its incidents: sentences, messages, the API and heartwheelctl; with both
 stores, over a change of the name, restarts, and with several nodes."""
 import json
+import time
 
 import pytest
 
@@ -141,3 +142,31 @@ def test_several_nodes(env):
     inbox.wait(*[("opened", "v%d" % k) for k in range(8)], timeout=30)
     assert len({env.events("v%d" % k)[-1]["node"] for k in range(8)}) == 2
     assert {device: i["name"] for device, i in incidents(inbox).items()} == {"v%d" % k: "Pump %d" % k for k in range(8)}
+
+
+@pytest.mark.parametrize("store", ["redis", "memory"])
+def test_unseen_devices(env, store):
+    """Matchers see the labels of an unseen device, from the inventory and from its group. Members have their names, also after a
+    restart of heartwheel-alert."""
+    memory = store == "memory"
+    if memory:
+        env.check_events = False
+        env.own_redis(start=False)
+    north, others = Inbox(env, "north"), Inbox(env, "others")
+    d = daemon(env, LINES, store)
+    a = Alert(env, receivers={"north": north.receiver(match="label:site=n*"), "others": others.receiver(match="label:kind=other")},
+              memory=memory and d.socket).start()
+    put(d, "id,group,timeout,name,label.site\nnever1,others,1s,Pump 1,north\nnever2,others,1s,,\n")
+    north.wait(("opened", "unseen"), timeout=20)
+    others.wait(("opened", "unseen"), timeout=20)
+    wait_until(lambda: a.incidents()[0]["down"] == 2)
+
+    def names():
+        return {m["id"]: m.get("name") for m in a.json("/v1/incidents/" + a.incidents()[0]["id"])["members"]}
+    assert names() == {"never1": "Pump 1", "never2": None}
+    if not memory:
+        a.stop()
+        a.start()
+        assert names() == {"never1": "Pump 1", "never2": None}
+        assert a.request("POST", "/v1/silences", {"match": "label:site=north", "until": int(1000 * time.time()) + 60000}).status == 201
+        wait_until(lambda: a.incidents()[0]["silenced"] == 1)

@@ -115,17 +115,14 @@ static bool read_fact(const char *state, enum hw_incident_fact *out)
 	return false;
 }
 
-/* heartwheeld writes labels as a JSON object of texts; the engine compares lines NAME=VALUE. The lines replace the
- * object in the reply, because they are shorter. NULL: none. */
-static const char *labels_of(const redisReply *fields)
+/* heartwheeld writes labels as a JSON object of texts; the engine compares lines NAME=VALUE. Writes these lines to
+ * `to`, which may be the object itself, because the lines are shorter. Returns false if there are none. */
+static bool write_labels(const char *json, size_t len, char *to)
 {
-	const char *text = hw_field_text(fields, "labels");
-	size_t len = text ? strlen(text) : 0, n = 0, at = 0;
+	size_t n = 0, at = 0;
 	struct hw_json_member m;
-	char *to = (char *)(uintptr_t)text, value[HW_ALERT_LABELS_TEXT];
-	if (len == 0 || *text != '{' || !hw_json_object_valid(text, len))
-		return NULL;
-	while (hw_json_object_next(text, len, &at, &m)) {
+	char value[HW_ALERT_LABELS_TEXT];
+	while (hw_json_object_next(json, len, &at, &m)) {
 		int value_len = m.value_len > 1 && m.value_len < sizeof(value) && *m.value == '"'
 		                        ? hw_json_unquote(m.value, m.value_len, value)
 		                        : -1;
@@ -138,9 +135,18 @@ static const char *labels_of(const redisReply *fields)
 		to[n++] = '\n';
 	}
 	if (n == 0 || n > HW_ALERT_LABELS_TEXT)
-		return NULL;
+		return false;
 	to[n - 1] = '\0';
-	return text;
+	return true;
+}
+
+/* Returns the labels of a device; the lines replace the object in the reply. NULL: none. */
+static const char *labels_of(const redisReply *fields)
+{
+	const char *text = hw_field_text(fields, "labels");
+	size_t len = text ? strlen(text) : 0;
+	bool is = len > 0 && *text == '{' && hw_json_object_valid(text, len);
+	return is && write_labels(text, len, (char *)(uintptr_t)text) ? text : NULL;
 }
 
 /* Returns the name of a device; NULL: none, or it has several lines. */
@@ -178,20 +184,31 @@ bool hw_alert_entry_read(const redisReply *entry, int64_t now_ms, struct hw_inci
 	return usable;
 }
 
-void hw_alert_expected_group(const char *json, size_t len, char group[HW_ALERT_GROUP_MAX + 1])
+/* Copies a JSON string that is one line of at most `max` bytes; otherwise the text is empty. */
+static void read_line(const struct hw_json_member *m, char *to, size_t max)
+{
+	char text[6 * HW_ALERT_NAME_MAX + 3];
+	int n = *m->value == '"' && m->value_len < sizeof(text) ? hw_json_unquote(m->value, m->value_len, text) : -1;
+	text[n > 0 ? n : 0] = '\0';
+	bool is = strlen(text) == (size_t)(n > 0 ? n : 0) && is_words(text, max) && !strchr(text, '\n');
+	hw_print(to, max + 1, "%s", is ? text : "");
+}
+
+void hw_alert_expected_read(const char *json, size_t len, struct hw_alert_expected *out)
 {
 	struct hw_json_member m;
 	size_t at = 0;
-	group[0] = '\0';
+	out->group[0] = out->name[0] = out->labels[0] = '\0';
 	if (!hw_json_object_valid(json, len))
 		return;
 	while (hw_json_object_next(json, len, &at, &m)) {
-		bool is = m.key_len == 5 && memcmp(m.key, "group", 5) == 0 && *m.value == '"';
-		int n = is && m.value_len <= HW_ALERT_GROUP_MAX ? hw_json_unquote(m.value, m.value_len, group) : -1;
-		if (n >= 0)
-			group[n] = '\0';
-		if (n >= 0 && !is_words(group, HW_ALERT_GROUP_MAX))
-			group[0] = '\0';
+		if (m.key_len == 5 && memcmp(m.key, "group", 5) == 0)
+			read_line(&m, out->group, HW_ALERT_GROUP_MAX);
+		else if (m.key_len == 4 && memcmp(m.key, "name", 4) == 0)
+			read_line(&m, out->name, HW_ALERT_NAME_MAX);
+		else if (m.key_len == 6 && memcmp(m.key, "labels", 6) == 0 && *m.value == '{' &&
+		         m.value_len <= HW_ALERT_LABELS_TEXT && !write_labels(m.value, m.value_len, out->labels))
+			out->labels[0] = '\0';
 	}
 }
 

@@ -39,9 +39,14 @@ bool hw_alert_entry_read(const redisReply *entry, int64_t now_ms, struct hw_inci
  * unusable, or if its state is not "offline". `wait_ms` is the device's timeout if it has parents. */
 bool hw_alert_state_read(const char *id, const redisReply *hash, int64_t now_ms, struct hw_incident_entry *out);
 
-/* Reads the group that an entry of the inventory names; "": none. */
 #define HW_ALERT_GROUP_MAX 64
-void hw_alert_expected_group(const char *json, size_t len, char group[HW_ALERT_GROUP_MAX + 1]);
+
+/* What an entry of the inventory says about a device. "": nothing. Labels as in incident/match.h. */
+struct hw_alert_expected {
+	char group[HW_ALERT_GROUP_MAX + 1], name[HW_ALERT_NAME_MAX + 1], labels[HW_ALERT_LABELS_TEXT + 1];
+};
+
+void hw_alert_expected_read(const char *json, size_t len, struct hw_alert_expected *out);
 
 /* An entry of device:parent_heard. */
 struct hw_parent_heard {

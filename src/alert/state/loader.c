@@ -364,7 +364,8 @@ static void read_state(struct hw_alert_loader *l, const char *id, const redisRep
 /* Handles the inventory's entry of an unseen device. `name`: since when it is unseen, a blank, and its id. */
 static void read_expected(struct hw_alert_loader *l, const char *name, const redisReply *r)
 {
-	char *id, group[HW_ALERT_GROUP_MAX + 1] = "";
+	char *id;
+	struct hw_alert_expected expected = {.group = ""};
 	struct hw_incident_entry entry = {.fact = HW_FACT_UNSEEN, .wait_ms = -1, .timeout_ms = -1};
 	entry.time_ms = strtoll(name, &id, 10);
 	if (entry.time_ms <= 0 || entry.time_ms > l->bound_ms)
@@ -372,8 +373,10 @@ static void read_expected(struct hw_alert_loader *l, const char *name, const red
 	entry.seq = (uint64_t)entry.time_ms;
 	entry.id = id + 1;
 	if (r->type == REDIS_REPLY_STRING)
-		hw_alert_expected_group(r->str, r->len, group);
-	entry.group = *group ? group : NULL;
+		hw_alert_expected_read(r->str, r->len, &expected);
+	entry.group = *expected.group ? expected.group : NULL;
+	entry.name = *expected.name ? expected.name : NULL;
+	entry.labels = *expected.labels ? expected.labels : NULL;
 	l->failed |= hw_incidents_load_device(l->engine, &entry) != 0;
 }
 

@@ -88,7 +88,7 @@ function silence(p) {
 
 function branch(all, below, parents) {
 	const some = all.slice(0, BELOW);
-	return element("ul", { class: "tree" }, ...some.map((m) => element("li", {}, element("a", { href: to("device", m.id), class: m.class === "unreachable" || m.silenced ? "soft" : "" }, m.name ? `${visible(m.name)} (${middle(visible(m.id))})` : middle(visible(m.id))),
+	return element("ul", { class: "tree" }, ...some.map((m) => element("li", {}, element("a", { href: to("device", m.id), class: m.class === "unreachable" || m.silenced ? "soft" : "" }, ...(m.name ? [`${visible(m.name)} (`, middle(visible(m.id)), ")"] : [middle(visible(m.id))])),
 		element("span", { class: "note" }, ` ${m.class}${m.since_ms ? ` since ${clock(m.since_ms)}` : ""}${m.silenced ? ", silenced" : ""}`),
 		...(below.has(m.id) && !parents.has(m.id) ? [branch(below.get(m.id), below, new Set([...parents, m.id]))] : []))),
 	...(all.length > BELOW ? [element("li", { class: "note" }, `… and ${count(all.length - BELOW)} more`)] : []));

@@ -3,7 +3,8 @@
 -- Calls expected devices unseen that never sent anything. Redis Cluster is not supported.
 --
 --   KEYS  expected, unseen, inventory, events; then for each item state:ID
---   ARGV  events_max, node, now, source (not read); then for each item 'U', id, group
+--   ARGV  events_max, node, now, source (not read); then for each item 'U', id, group, name,
+--         labels; '' is none
 --
 -- A node of a cluster puts a fence before its items: see fence.lua. An id is called unseen only if it is expected and
 -- has no state hash. It is then added to device:unseen, with one entry in device:events. This happens once, over
@@ -20,14 +21,14 @@ local KEYS, ARGV = KEYS, ARGV
 local NOW, STREAM_MAX = ARGV[INVENTORY.now], 100000
 local answer, added = {}, {}
 
-local function item(i, id, group, state)
-	local epoch = {}
+local function item(i, a, state)
+	local id, more = ARGV[a + NEVER.id], {}
 	if LETTERS then
 		local wrong = refused[token_of(i)]
 		if wrong then
 			return wrong
 		end
-		epoch = { 'epoch', epochs[token_of(i)] }
+		more = { 'epoch', epochs[token_of(i)] }
 	end
 	if redis.call('EXISTS', state) == 1 then
 		redis.call('ZREM', KEYS[INVENTORIED.unseen], id)
@@ -37,8 +38,14 @@ local function item(i, id, group, state)
 	elseif redis.call('ZADD', KEYS[INVENTORIED.unseen], 'NX', NOW, id) == 0 then
 		return 0
 	end
+	for name, value in pairs({ name = ARGV[a + NEVER.name], labels = ARGV[a + NEVER.labels] }) do
+		if value ~= '' then
+			more[#more + 1] = name
+			more[#more + 1] = value
+		end
+	end
 	local at = redis.pcall('XADD', KEYS[INVENTORIED.events], 'MAXLEN', '~', ARGV[INVENTORY.events_max], '*', 'id', id, 'state', 'unseen', 'reason', 'never_seen',
-		'time_ms', NOW, 'last_seen_ms', '0', 'group', group, 'node', ARGV[INVENTORY.node], 'seq', NOW, unpack(epoch))
+		'time_ms', NOW, 'last_seen_ms', '0', 'group', ARGV[a + NEVER.group], 'node', ARGV[INVENTORY.node], 'seq', NOW, unpack(more))
 	if at.err then -- the id must not be in device:unseen without its entry; the call is repeated
 		redis.call('ZREM', KEYS[INVENTORIED.unseen], id)
 		error(at.err, 0)
@@ -52,7 +59,7 @@ if wrong then
 	return wrong
 end
 while a <= STOP do
-	answer[#answer + 1] = item(#answer + 1, ARGV[a + NEVER.id], ARGV[a + NEVER.group], KEYS[k])
+	answer[#answer + 1] = item(#answer + 1, a, KEYS[k])
 	a, k = a + NEVER.next, k + 1
 end
 if #added > 0 then
