@@ -105,6 +105,7 @@ static void adopt_status(struct hw_monitor *m, struct hw_now now, const struct h
 		.since_ms = p->has_time && p->time_s > 0 && p->time_s < 1e11 ? (int64_t)(p->time_s * 1000) : 0,
 		.last_seen_ms = p->last_seen_s > 0 && p->last_seen_s < 1e11 ? (int64_t)(p->last_seen_s * 1000) : 0,
 		.down_ms = INT64_MAX / 4, /* unknown: silence and the forget time count from now */
+		.own_timeout_ms = p->timeout_s > 0 && p->timeout_s < 1e9 ? (int64_t)(p->timeout_s * 1000 + 0.5) : 0,
 		.group = m->groups.all[group_of_status(m, msg, in)]->name,
 		.seq = (uint64_t)p->seq,
 		.report = p->report};

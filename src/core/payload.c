@@ -241,6 +241,8 @@ static void take_monitor(struct hw_payload *p, const struct hw_value found[FIELD
 		p->seq = (int64_t)seq;
 	if (is_finite_number(&found[LAST_SEEN]))
 		p->last_seen_s = found[LAST_SEEN].number;
+	if (is_finite_number(&found[TIMEOUT]))
+		p->timeout_s = found[TIMEOUT].number;
 }
 
 static void take_object(struct hw_payload *p, const struct hw_value found[FIELDS])

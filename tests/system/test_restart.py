@@ -549,6 +549,21 @@ def test_memory_store_keeps_the_group(env):
     throughout(lambda: d.state("a") == "online" and d.device("a")["group"] == "slow", 4)
 
 
+def test_memory_store_keeps_the_own_timeout(env):
+    """A device asks for a longer timeout, and sleeps. heartwheeld restarts meanwhile."""
+    env.check_events = False
+    env.own_redis(start=False)
+    d = env.daemon(store={"type": "memory"}, timeout="1s")
+    env.beat("a")
+    wait_until(lambda: d.state("a") == "online")
+    env.beat("a", {"timeout": 310.5})
+    wait_until(lambda: d.device("a")["timeout_ms"] == 310500)
+    d.stop()
+    d.start()
+    wait_until(lambda: d.device("a"))
+    throughout(lambda: d.state("a") == "online" and d.device("a")["timeout_ms"] == 310500, 4)
+
+
 def test_a_clock_that_stays(env):
     """`since` and `time` are wall clock, also after a restart."""
     d = env.daemon(timeout="500ms")

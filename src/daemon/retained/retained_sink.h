@@ -86,7 +86,7 @@ struct hw_retained_sink {
 	struct hw_monitor *m;           /* borrowed */
 	struct hw_publisher *publisher; /* borrowed; NULL: nothing is published */
 	const char *node_id;            /* borrowed */
-	bool no_store;                  /* the statuses keep the group and the parents of the devices */
+	bool no_store;                  /* the statuses keep the group, parents and own timeout of each device */
 	/* Called when the broker has the device's message, or when no message is pending any more. `cleared`: the
 	 * device was forgotten. Called before anything is freed. */
 	void (*on_published)(void *arg, struct hw_ref device, bool cleared);

@@ -56,6 +56,8 @@ int hw_status_payload(const struct hw_retained_sink *s, struct hw_now now, const
 	write_parent(s, d, &j);
 	if (s->no_store)
 		hw_json_text(&j, "group", hw_monitor_group_of(s->m, d)->name);
+	if (s->no_store && hw_device_own_timeout_ms(d) > 0)
+		hw_json_seconds(&j, "timeout", hw_device_own_timeout_ms(d));
 	write_parents(s, d, &j);
 	hw_json_report(&j, &report);
 	hw_json_close(&j, '}');
