@@ -15,27 +15,47 @@ from pathlib import Path
 TREE = Path(sys.argv[1])
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "start.md").read_text()
 failed = 0
-SYSTEMCTL = r"""#!/bin/sh
-# What the units say, without systemd.
-case "$1 $2" in
+SYSTEMCTL = r"""#!/bin/bash
+# Stands in for systemd. Returns when the service has stopped, or works.
+within_30_s()
+{
+	for _ in {1..300}; do
+		"$@" >/dev/null 2>&1 && return
+		sleep 0.1
+	done
+	echo "not within 30 s: $*" >&2
+	exit 1
+}
+has_ended() { [ ! -e "/proc/$1/exe" ]; }
+listens() { exec 3<>"/dev/tcp/localhost/$1"; }
+is_up() { heartwheelctl status | tr '\n' ' ' | grep 'mqtt *up.*redis *up'; }
+end()
+{
+	local pid
+	pid=$(cat "$1" 2>/dev/null) || return
+	kill "$pid"
+	within_30_s has_ended "$pid"
+}
+run()
+{
+	setsid setpriv --reuid=heartwheel --regid=heartwheel --init-groups $(sed -n 's/^ExecStart=//p' "/lib/systemd/system/$1.service") \
+		>"/tmp/$1.out" 2>&1 </dev/null &
+}
+case "$*" in
 'restart mosquitto')
-	[ ! -e /run/mosquitto/mosquitto.pid ] || kill "$(cat /run/mosquitto/mosquitto.pid)"
-	sleep 1
+	end /run/mosquitto/mosquitto.pid
 	install -d -o mosquitto /run/mosquitto
 	setsid mosquitto -c /etc/mosquitto/mosquitto.conf >/tmp/mosquitto.out 2>&1 </dev/null &
-	sleep 1 ;;
+	within_30_s listens 8883 ;;
 'reload mosquitto') kill -HUP "$(cat /run/mosquitto/mosquitto.pid)" ;;
-'enable --now')
-	setsid setpriv --reuid=heartwheel --regid=heartwheel --init-groups $(sed -n 's/^ExecStart=//p' "/lib/systemd/system/$3.service") \
-		>"/tmp/$3.out" 2>&1 </dev/null &
-	sleep 2 ;;
+'enable --now heartwheel-alert')
+	run heartwheel-alert
+	within_30_s heartwheelctl incidents ;;
 'restart heartwheeld')
-	[ ! -e /run/heartwheel/heartwheeld.pid ] || kill "$(cat /run/heartwheel/heartwheeld.pid)"
-	sleep 1
+	end /run/heartwheel/heartwheeld.pid
 	install -d -o heartwheel -g heartwheel /run/heartwheel
-	setsid setpriv --reuid=heartwheel --regid=heartwheel --init-groups $(sed -n 's/^ExecStart=//p' /lib/systemd/system/heartwheeld.service) \
-		>/tmp/heartwheeld.out 2>&1 </dev/null &
-	sleep 1 ;;
+	run heartwheeld
+	within_30_s is_up ;;
 *) echo "systemctl $*: not here" >&2; exit 1 ;;
 esac
 """
