@@ -8,6 +8,8 @@ libhistory_a_SOURCES = \
 	src/history/counts.c \
 	src/history/importer.c \
 	src/history/ledger.c \
+	src/history/ledger_gaps.c \
+	src/history/ledger_texts.c \
 	src/history/outages.c \
 	src/history/query_worker.c \
 	src/history/report.c \
