@@ -41,6 +41,7 @@ enum sim_lie {
 	SIM_BLINDED,       /* a stall of the loop is reported that did not happen */
 	SIM_HASTY,         /* timeouts are a fifth shorter than configured */
 	SIM_SLUGGISH,      /* ... longer by a half and a second */
+	SIM_KEYLESS,       /* a plain refresh that finds no key counts as one that has extended it */
 	SIM_LEFT_OUT,      /* the elements of a list that the core has not handled are not passed to it again */
 	SIM_FIRST_ALONE,   /* only the first element of a list is passed on */
 	SIM_LIES,

@@ -294,6 +294,7 @@ void sim_host_thaw(struct sim *s)
 	if (h->asleep)
 		h->slept_ns += s->now - h->asleep_since;
 	h->asleep = h->stopped = false;
+	s->store.disturbed_at = s->now;
 	if (!h->m)
 		return;
 	if (sim_chance(&s->random, 0.5))

@@ -130,6 +130,8 @@ void sim_redis_look(struct sim *s);
 void sim_redis_on_load(struct sim *s, uint32_t run);
 /* The store may be older than the monitor's state, so the monitor writes everything to it. */
 void sim_redis_reconcile(struct sim *s);
+/* A plain refresh has found no key. */
+void sim_redis_without_key(struct sim *s, struct hw_ref ref);
 void sim_redis_confirmed(struct sim *s, struct hw_ref ref, uint64_t seq);
 void sim_redis_newer(struct sim *s, struct hw_ref ref, uint64_t stored_seq);
 void sim_redis_rewrite(struct sim *s, struct hw_ref ref);

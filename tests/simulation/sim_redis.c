@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Replaces src/redis (src/redis/redis.h) for the wiring, on top of the simulated store: transitions and refreshes
- * become orders, the link follows the state of the store, a load comes in parts, and a missing sight record is noticed
- * within a second. There is no outbox, because a status that is pending at a crash is published again after the load
- * anyway.
+ * become orders (most refreshes are plain, and gather first), the link follows the state of the store, a load comes in
+ * parts, and a missing sight record is noticed within a second. There is no outbox, because a status that is pending at
+ * a crash is published again after the load anyway.
  */
 #include "redis/redis.h"
 
@@ -13,7 +13,9 @@
 #include "redis/tail.h"
 #include "sim.h"
 
-#define LOAD_CHUNK 5
+#define LOAD_CHUNK  5
+#define GATHER_NS   (250 * HW_NS_PER_MS)
+#define PLAIN_TURNS 16
 
 struct hw_redis {
 	struct sim *s;
@@ -25,6 +27,11 @@ struct hw_redis {
 	bool asked;                      /* the load was asked for */
 	uint32_t load_at;
 	int64_t seen_ms;
+	int ttl_factor;
+	bool keyless;      /* the refresh that is given follows a plain one that found no key */
+	uint8_t *turn;     /* owned; a device: 0: the next refresh is full; else it counts up */
+	bool *waiting;     /* owned; a device: its refresh waits for others */
+	int64_t gather_at; /* when they end to wait; 0: none waits */
 	struct hw_mono down_since;
 	struct hw_redis_stats stats;
 };
@@ -37,9 +44,14 @@ static struct hw_device *device_of(const struct sim *s, struct hw_ref ref)
 static void give(struct sim *s, struct hw_ref ref, enum sim_order_kind kind)
 {
 	const struct hw_device *d = device_of(s, ref);
-	sim_store_give(
-		s, (struct sim_order){
-			   .kind = kind, .device = sim_host_number(d), .ref = ref, .record = sim_store_picture(s, d)});
+	struct hw_redis *r = s->host.redis;
+	struct sim_order o = {
+		.kind = kind, .device = sim_host_number(d), .ref = ref, .record = sim_store_picture(s, d)};
+	o.ttl_ns = hw_ttl_ms(hw_monitor_timeout_ms(s->host.m, d), r->ttl_factor) * HW_NS_PER_MS;
+	o.instead = kind == SIM_REFRESH && r->keyless;
+	bool refreshes = kind == SIM_REFRESH || kind == SIM_PLAIN;
+	r->turn[o.device] = refreshes && o.record.own_timeout_ms == 0 ? r->turn[o.device] % PLAIN_TURNS + 1 : 0;
+	sim_store_give(s, o);
 }
 
 /* --- what is given ----------------------------------------------------------- */
@@ -56,8 +68,49 @@ bool hw_redis_transition(struct hw_redis *r, struct hw_now now, const struct hw_
 
 void hw_redis_refresh(struct hw_redis *r, struct hw_ref device)
 {
-	if (r->up && device_of(r->s, device))
-		give(r->s, device, SIM_REFRESH);
+	struct sim *s = r->s;
+	const struct hw_device *d = device_of(s, device);
+	if (!r->up || !d)
+		return;
+	if (r->turn[sim_host_number(d)] == 0 || hw_device_own_timeout_ms(d) != 0) {
+		give(s, device, SIM_REFRESH);
+		return;
+	}
+	r->waiting[sim_host_number(d)] = true;
+	if (!r->gather_at) {
+		r->gather_at = s->now + GATHER_NS;
+		sim_at(s, r->gather_at, SIM_REDIS, 0, 0, 0);
+	}
+}
+
+/* Gives the refreshes that have waited long enough. */
+static void give_gathered(struct sim *s, struct hw_redis *r)
+{
+	if (!r->gather_at || s->now < r->gather_at)
+		return;
+	r->gather_at = 0;
+	for (uint32_t n = 0; n < s->plan.devices; n++) {
+		const struct hw_device *d = r->waiting[n] ? sim_host_device(s, n) : NULL;
+		r->waiting[n] = false;
+		if (!d || hw_device_state(d) == HW_STATE_PROVISIONAL || hw_device_state(d) == HW_STATE_FORGOTTEN)
+			continue;
+		bool plain = hw_device_state(d) == HW_STATE_ONLINE && r->turn[n] % PLAIN_TURNS != 0;
+		give(s,
+		     hw_registry_ref(hw_monitor_registry(s->host.m),
+		                     (uint32_t)(d - hw_registry_base(hw_monitor_registry(s->host.m)))),
+		     plain ? SIM_PLAIN : SIM_REFRESH);
+	}
+}
+
+void sim_redis_without_key(struct sim *s, struct hw_ref ref)
+{
+	struct hw_redis *r = s->host.redis;
+	const struct hw_device *d = device_of(s, ref);
+	if (s->lie == SIM_KEYLESS || !d || hw_device_state(d) == HW_STATE_PROVISIONAL)
+		return;
+	r->keyless = true;
+	give(s, ref, SIM_REFRESH);
+	r->keyless = false;
 }
 
 void hw_redis_published(struct hw_redis *r, const char *id, size_t id_len, uint64_t seq, bool cleared)
@@ -119,6 +172,8 @@ static void connected(struct sim *s, struct hw_redis *r)
 {
 	r->up = r->was_up = true;
 	r->down_since = (struct hw_mono){0};
+	memset(r->turn, 0, s->plan.devices);
+	s->store.disturbed_at = s->now;
 	if (!s->host.mark_found_ms && s->host.load_wanted && r->load_at == 0)
 		s->host.mark_found_ms = s->store.mark_ms;
 	sim_host_turn_begins(s);
@@ -151,6 +206,8 @@ void sim_redis_look(struct sim *s)
 		connected(s, r);
 	if (sim_host_is_awake(s) && r->up && r->nodes_seen)
 		answer_nodes(r);
+	if (sim_host_is_awake(s) && r->up)
+		give_gathered(s, r);
 	sim_store_on_due(s);
 }
 
@@ -266,8 +323,12 @@ struct hw_redis *hw_redis_new(struct event_base *base, const struct hw_redis_con
 {
 	struct sim *s = sim_running;
 	struct hw_redis *r = s->host.redis = sim_calloc(1, sizeof(*r));
-	(void)base, (void)conf, (void)m;
+	(void)base, (void)m;
 	*r = (struct hw_redis){.s = s, .ops = ops, .arg = arg, .down_since = sim_host_now(s).mono};
+	r->ttl_factor = conf->ttl_factor;
+	r->turn = sim_calloc(s->plan.devices, sizeof(*r->turn));
+	r->waiting = sim_calloc(s->plan.devices, sizeof(*r->waiting));
+	s->store.disturbed_at = s->now;
 	sim_at(s, s->now + sim_below(&s->random, HW_NS_PER_S / 10), SIM_REDIS, 0, 0, 0);
 	return r;
 }
@@ -275,6 +336,8 @@ struct hw_redis *hw_redis_new(struct event_base *base, const struct hw_redis_con
 void hw_redis_free(struct hw_redis *r)
 {
 	r->s->host.redis = NULL;
+	free(r->turn);
+	free(r->waiting);
 	free(r);
 }
 

@@ -7,10 +7,14 @@
 #include "sim.h"
 
 #define DELAY_MAX_NS (20 * HW_NS_PER_MS)
+#define LATE_NS      HW_NS_PER_S
+#define BACK_NS      HW_NS_PER_S
+#define DELETED      50 /* one of so many plain refreshes finds that another program has deleted the key */
 
 void sim_store_init(struct sim *s)
 {
 	s->store.record = sim_calloc(s->plan.devices, sizeof(*s->store.record));
+	s->store.key = sim_calloc(s->plan.devices, sizeof(*s->store.key));
 	s->store.snapshot = sim_calloc(s->plan.devices, sizeof(*s->store.snapshot));
 }
 
@@ -18,6 +22,7 @@ void sim_store_fini(struct sim *s)
 {
 	free(s->store.record);
 	free(s->store.snapshot);
+	free(s->store.key);
 	free(s->store.order);
 }
 
@@ -70,6 +75,48 @@ void sim_store_give(struct sim *s, struct sim_order o)
 	sim_at(s, o.at, SIM_STORE, 0, 0, 0);
 }
 
+static void set_key(struct sim *s, const struct sim_order *o)
+{
+	bool online = o->record.state == HW_STATE_ONLINE;
+	s->store.key[o->device] = (struct sim_key){
+		.until = online ? s->now + o->ttl_ns : 0, .set_at = s->now, .set_mono = sim_oracle_mono(s)};
+}
+
+/* Whether the monitor was blind for much of the time since then. */
+static bool was_blind_since(const struct sim *s, int64_t mono)
+{
+	int64_t now = sim_oracle_mono(s), seen = sim_oracle_seen(&s->oracle, now) - sim_oracle_seen(&s->oracle, mono);
+	return now - mono - seen > (now - mono) / 6;
+}
+
+/*
+ * The key of a device that was online until `at` must exist. It may be missing if orders were late or lost since it was
+ * set. It may also end in many short blindnesses that the monitor learns of only afterwards (lost messages): meanwhile
+ * the wheel stands still, and nothing else refreshes. A deleted key must be back soon.
+ */
+static void check_key(struct sim *s, const struct sim_order *o, int64_t at)
+{
+	const struct sim_key *k = &s->store.key[o->device];
+	int64_t ended_ns = at - k->until - (k->deleted ? BACK_NS : 0);
+	if (k->set_at > s->store.disturbed_at && ended_ns >= 0 && !was_blind_since(s, k->set_mono))
+		sim_breach(s, "d%u: its key ended %.3f s ago, and it is online", o->device, (double)ended_ns / 1e9);
+}
+
+/* Whether the key exists and was extended. */
+static bool extend_key(struct sim *s, const struct sim_order *o)
+{
+	struct sim_key *k = &s->store.key[o->device];
+	check_key(s, o, s->now);
+	if (++s->store.plain % DELETED == 0) {
+		k->until = s->now;
+		k->deleted = true;
+	}
+	if (k->until <= s->now)
+		return false;
+	set_key(s, o);
+	return true;
+}
+
 /* Carries out one order, and reports the result to the monitor. */
 static void carry_out(struct sim *s, const struct sim_order *o)
 {
@@ -77,6 +124,8 @@ static void carry_out(struct sim *s, const struct sim_order *o)
 	bool listens = s->host.m && s->host.run == o->run && !s->store.away;
 	if (s->lie == SIM_LOST_WRITE && o->kind == SIM_EDGE && o->record.state == HW_STATE_OFFLINE)
 		return;
+	if (s->now - o->at > LATE_NS)
+		s->store.disturbed_at = s->now;
 	switch (o->kind) {
 	case SIM_MARK:
 		s->store.mark_ms = o->mark_ms;
@@ -90,15 +139,26 @@ static void carry_out(struct sim *s, const struct sim_order *o)
 		}
 		if (o->kind == SIM_EDGE && (!r->known || r->seq < o->record.seq))
 			sim_oracle_stored(s, o, r);
+		if (o->kind == SIM_EDGE && r->known && r->state == HW_STATE_ONLINE)
+			check_key(s, o, o->given_at);
 		*r = o->record;
+		set_key(s, o);
 		if (listens)
 			sim_redis_confirmed(s, o->ref, o->record.seq);
 		break;
 	case SIM_REFRESH:
-		if (r->known && r->seq == o->record.seq && r->state == o->record.state)
+		if (r->known && r->seq == o->record.seq && r->state == o->record.state) {
+			if (r->state == HW_STATE_ONLINE && !o->instead)
+				check_key(s, o, s->now);
 			*r = o->record;
-		else if (listens)
+			set_key(s, o);
+		} else if (listens) {
 			sim_redis_rewrite(s, o->ref);
+		}
+		break;
+	case SIM_PLAIN:
+		if (!extend_key(s, o) && listens)
+			sim_redis_without_key(s, o->ref);
 	}
 }
 
@@ -140,6 +200,7 @@ void sim_store_roll_back(struct sim *s)
 	struct sim_store *t = &s->store;
 	memcpy(t->record, t->snapshot, s->plan.devices * sizeof(*t->record));
 	t->mark_ms = t->snapshot_mark_ms;
+	memset(t->key, 0, s->plan.devices * sizeof(*t->key));
 	s->oracle.damaged = true;
 }
 
@@ -149,6 +210,7 @@ void sim_store_empty(struct sim *s)
 	struct sim_store *t = &s->store;
 	memset(t->record, 0, s->plan.devices * sizeof(*t->record));
 	t->mark_ms = 0;
+	memset(t->key, 0, s->plan.devices * sizeof(*t->key));
 	s->host.store_lost = true;
 	s->oracle.damaged = true;
 }
@@ -156,6 +218,7 @@ void sim_store_empty(struct sim *s)
 void sim_store_crash(struct sim *s)
 {
 	struct sim_store *t = &s->store;
+	t->disturbed_at = s->now;
 	if (t->n > 0)
 		t->n = t->away || t->full ? 0 : (size_t)sim_below(&s->random, (int64_t)t->n + 1);
 	t->edges = 0;
@@ -174,7 +237,7 @@ struct sim_record sim_store_newest(const struct sim *s, uint32_t device)
 	struct sim_record r = s->store.record[device];
 	for (size_t i = 0; i < s->store.n; i++) {
 		const struct sim_order *o = order_at(&s->store, i);
-		if (o->kind != SIM_MARK && o->device == device)
+		if (o->kind != SIM_MARK && o->kind != SIM_PLAIN && o->device == device)
 			r = o->record;
 	}
 	return r;

@@ -3,6 +3,9 @@
  * A model of the store. It contains exactly what the last transition or refresh that reached it has written. Orders are
  * carried out in their order, each after a delay. Orders that were not sent when the monitor died are lost. A
  * transition is written only over a lesser seq, a refresh only over the same seq.
+ *
+ * Each online device has a key that expires. A plain refresh extends the key if it exists, and compares nothing.
+ * Another program deletes a key now and then.
  */
 #ifndef SIM_STORE_H
 #define SIM_STORE_H
@@ -25,7 +28,13 @@ struct sim_record {
 	unsigned group;
 };
 
-enum sim_order_kind { SIM_EDGE, SIM_REWRITE, SIM_REFRESH, SIM_MARK };
+enum sim_order_kind { SIM_EDGE, SIM_REWRITE, SIM_REFRESH, SIM_PLAIN, SIM_MARK };
+
+struct sim_key {
+	int64_t until; /* 0: it does not exist */
+	int64_t set_at, set_mono;
+	bool deleted; /* by another program */
+};
 
 struct sim_order {
 	int64_t at, given_at;
@@ -34,10 +43,15 @@ struct sim_order {
 	struct hw_ref ref;
 	struct sim_record record;
 	int64_t mark_ms;
+	int64_t ttl_ns; /* of the device's key */
+	bool instead;   /* a full refresh in place of a plain one that found no key */
 };
 
 struct sim_store {
 	struct sim_record *record; /* owned; a device */
+	struct sim_key *key;       /* owned; a device */
+	uint64_t plain;            /* plain refreshes so far */
+	int64_t disturbed_at;      /* the last time at which orders may have been late or lost */
 	struct sim_order *order;   /* owned: a queue */
 	size_t head, n, cap;
 	uint64_t edges, edges_done; /* orders of kind SIM_EDGE: in the queue, and carried out */
