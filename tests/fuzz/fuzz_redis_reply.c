@@ -25,6 +25,7 @@
 #define TURNS_MAX   3000
 #define STUCK_TURNS 5
 #define DEVICES     5
+#define STEPS       (4 * DEVICES)
 
 static char dir[] = "/tmp/hw-fuzz-redis-XXXXXX";
 
@@ -103,6 +104,8 @@ static void answer_soundly(struct world *w, const redisReply *c)
 		put_text(w, "*2\r\n$1\r\n0\r\n*2\r\n$1\r\na\r\n$2\r\n{}\r\n");
 	else if (strcmp(name, "HMGET") == 0)
 		put_text(w, device);
+	else if (strcmp(name, "PEXPIRE") == 0)
+		put_text(w, ":1\r\n");
 	else if (strcmp(name, "GET") == 0)
 		put_text(w, "$30\r\n0123456789abcdef 1700000000000\r\n");
 	else
@@ -268,7 +271,9 @@ static void live(struct world *w, unsigned step)
 	struct hw_registry *devices = hw_monitor_registry(w->monitor);
 	struct hw_payload p;
 	const char *id = ids[step % DEVICES];
-	const char *text = step % 2 ? "{\"online\":false}" : "{\"battery\":1,\"data\":[1]}";
+	const char *text = *id == 'e' ? "" /* its refreshes become plain */
+	                   : step % 2 ? "{\"online\":false}"
+	                              : "{\"battery\":1,\"data\":[1]}";
 	hw_payload_decode(&p, text, strlen(text));
 	hw_monitor_heartbeat(w->monitor, w->now, 0, id, 1, &p);
 	hw_payload_fini(&p);
@@ -307,6 +312,7 @@ static void pass_time(struct world *w)
 	struct hw_redis *r = w->redis;
 	bool any = fire(r->link.retry);
 	any |= fire(r->sink.retry);
+	any |= fire(r->sink.gather);
 	any |= fire(r->load.again);
 	fire(r->sink.sweep_timer); /* again and again */
 	w->stuck = any || idle(w) || w->fd < 0 ? 0 : w->stuck + 1;
@@ -325,9 +331,9 @@ static void run(struct world *w)
 		pump_core(w);
 		if (serve(w))
 			continue;
-		if (idle(w) && step == 2 * DEVICES && w->at == w->end)
+		if (idle(w) && step == STEPS && w->at == w->end)
 			return;
-		if (w->loaded && step < 2 * DEVICES)
+		if (w->loaded && step < STEPS)
 			live(w, step++);
 		else if (w->at != w->end && idle(w))
 			hw_redis_seen(w->redis, w->now, false); /* a question for the next record */
