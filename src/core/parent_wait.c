@@ -35,16 +35,17 @@ static const struct hw_device *online(const struct hw_monitor *m, const struct h
 	return d && hw_device_state(d) == HW_STATE_ONLINE ? d : NULL;
 }
 
-/* If a parent was heard again after a silence of more than half its timeout, stores the time. Several heartbeats may
- * arrive between two checks, so a silence may seem up to a second longer than it was. */
-static void check_parent(struct hw_monitor *m, struct hw_parent *p)
+/* If a parent was heard again after a silence of more than half its timeout, stores the time. Such a silence is found
+ * if a check falls between its first half timeout and its end, so one that is up to a second longer may be missed. */
+static void check_parent(struct hw_monitor *m, struct hw_now now, struct hw_parent *p)
 {
 	const struct hw_device *d = online(m, p);
-	if (!d || d->last_heard_ms == HW_NEVER_MS || d->last_heard_ms == p->heard_ms)
+	if (!d || d->last_heard_ms == HW_NEVER_MS)
 		return;
-	if (p->heard_ms != INT64_MIN && d->last_heard_ms - p->heard_ms > hw_monitor_timeout_ms(m, d) / 2)
+	if (p->silent && d->last_heard_ms != p->heard_ms)
 		p->returned_ms = d->last_heard_ms;
 	p->heard_ms = d->last_heard_ms;
+	p->silent = now.mono.ns / HW_NS_PER_MS - p->heard_ms > hw_monitor_timeout_ms(m, d) / 2;
 }
 
 /* Returns how long the devices that depend on a parent may take to come back after it. */
@@ -80,7 +81,7 @@ int64_t hw_parent_wait_ms(struct hw_monitor *m, struct hw_now now, uint32_t i)
 		const struct hw_device *d = online(m, p);
 		if (!d)
 			continue;
-		check_parent(m, p);
+		check_parent(m, now, p);
 		int64_t due_ms = hw_monitor_due_in_ms(m, now, d);
 		wait_ms = longer(wait_ms, due_ms < 0 ? 0 : due_ms == INT64_MAX ? settle : due_ms);
 		wait_ms = longer(wait_ms, settle_left_ms(m, now, p, i, heard_ms));
@@ -138,7 +139,7 @@ static bool check_on(struct hw_monitor *m, struct hw_now now, unsigned *budget)
 	if (f->at_parent < hw_registry_bound(m->parents.names)) {
 		struct hw_parent *p = &m->parents.parent[f->at_parent++];
 		if (p->children > 0) {
-			check_parent(m, p);
+			check_parent(m, now, p);
 			hw_parent_peers_check(m, p, budget);
 		}
 		return true;

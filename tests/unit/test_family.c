@@ -311,6 +311,27 @@ START_TEST(test_a_long_silence_leaves_time_to_settle)
 }
 END_TEST
 
+/* The gateway beats each 0.3 s and has a timeout of 2 s. Its last heartbeats at two checks are over a second apart, but
+ * it was never silent for a second. */
+START_TEST(test_many_heartbeats_between_two_checks_are_no_silence)
+{
+	struct hw_monitor_conf conf = world_conf();
+	make_groups(HW_PARENT_NOTE, false);
+	groups[0].timeout_ms = 2000;
+	start(&conf);
+	for (int k = 0; k < 300; k++) {
+		gateway("gateway-a");
+		if (k == 220)
+			valve("a", "v");
+		world_pass(w, 3 * S / 10);
+	}
+	ck_assert(world_is(w, "v", HW_STATE_OFFLINE));
+	ck_assert_int_ge(world_last(w, NULL)->wait_ms, 1000);
+	ck_assert_int_le(world_last(w, NULL)->wait_ms, 2000);
+	ck_assert_int_eq(heard()->parent_heard.settle_ms, 0);
+}
+END_TEST
+
 START_TEST(test_a_long_silence_that_ends_later)
 {
 	begin(HW_PARENT_NOTE, false);
@@ -863,6 +884,7 @@ int main(void)
 	tcase_add_test(t, test_a_heard_parent_ends_the_wait);
 	tcase_add_test(t, test_wait_until_the_parents_deadline);
 	tcase_add_test(t, test_a_long_silence_leaves_time_to_settle);
+	tcase_add_test(t, test_many_heartbeats_between_two_checks_are_no_silence);
 	tcase_add_test(t, test_a_long_silence_that_ends_later);
 	tcase_add_test(t, test_without_a_known_parent_nothing_is_written);
 	suite_add_tcase(s, t);
