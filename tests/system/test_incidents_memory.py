@@ -158,14 +158,55 @@ def test_a_state_file_that_is_damaged_is_not_used(site, text):
     s.alert.start()
     s.alert.stop()
     if text == "cut":
-        text = s.state_file.read_text()[:-20]
+        text = s.state_file.read_text().splitlines()[0][:-20]
+    is_refused(s, text)
+    s.state_file.unlink()
+    s.alert.start()
+
+
+def is_refused(s, text):
     s.state_file.write_text(text)
     s.alert.spawn([s.alert.program, "-f", "-c", s.alert.conf])
     assert s.alert.wait(10) == 1
     assert "cannot start: %s is damaged, or no state of heartwheel-alert" % s.state_file in s.alert.log()
     assert s.state_file.read_text() == text
-    s.state_file.unlink()
+
+
+def test_a_write_appends_its_changes(site):
+    """The file is the same one with a line more. A last line that a crash has cut is ignored; another wrong line is not. When
+    the changes are more than all keys and a megabyte, there is a new file."""
+    s = site().begin()
+    inode, n = s.state_file.stat().st_ino, len(s.state_file.read_text().splitlines())
+    s.stop("c0")
+    s.inbox.wait(("opened", "c0"))
+    [i] = s.alert.incidents()
+    assert s.state_file.stat().st_ino == inode
+    s.alert.die()
+    text = s.state_file.read_text()
+    lines = text.splitlines()
+    assert len(lines) > n and text.startswith("\n".join(lines[:n]))
+    is_refused(s, "\n".join([*lines[:n], lines[n][:-1], *lines[n + 1:], "[]"]) + "\n")
+    for end in ('[["DEL"', '[["DEL"\n', "[[\0\0\0]]\n"):
+        s.state_file.write_text(text + end)
+        s.alert.start()
+        assert [x["id"] for x in s.alert.incidents()] == [i["id"]]
+        s.alert.die()
     s.alert.start()
+    inode = s.state_file.stat().st_ino
+    longest = 0
+    for _ in range(600):
+        made = s.alert.request("POST", "/v1/silences", {"match": "id:x", "until_online": True, "reason": "r" * 1000})
+        assert made.status == 201
+        assert s.alert.request("DELETE", "/v1/silences/" + made.json()["id"]).status == 204
+        longest = max(longest, s.state_file.stat().st_size)
+        if s.state_file.stat().st_ino != inode:
+            break
+    assert s.state_file.stat().st_ino != inode and 1 << 20 < longest < 1.2 * (1 << 20), longest
+    s.start("c0")
+    s.inbox.wait(("opened", "c0"), ("closed", "c0"))
+    s.alert.die()
+    s.alert.start()
+    assert s.alert.incidents() == [] and s.alert.json("/v1/silences")["silences"] == []
 
 
 def test_one_instance_alone_uses_the_file(site):
@@ -183,6 +224,7 @@ def test_a_state_file_that_cannot_be_written(site, fault):
     """Nothing is sent that is not stored, except that this is so. When the file can be written again, each message is sent once."""
     s = site(blind_after="2s").begin()
     fresh = s.state_file.with_suffix(".json.new")
+    s.state_file.unlink()  # no change can be appended
     if fault == "full":
         fresh.symlink_to("/dev/full")  # for one try
     else:

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* See keys.h: the types, and the commands that write. Cost: O(1) for a field or member; a copy of each text. */
+/* See keys.h: the types, and the commands that write. Cost: O(1) for a field or member; a copy of each text, and one
+ * more in `changes` until the keys are stored. */
 #include "alert/memory/keys.h"
 
+#include <event2/buffer.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,6 +11,8 @@
 
 #include "alert/memory/keys_priv.h"
 #include "http/json.h"
+
+#define CHANGES_MAX (16 << 20) /* bytes; to store all keys is as cheap then */
 
 /* --- values ------------------------------------------------------------------------------------------------------- */
 
@@ -275,30 +279,55 @@ static const struct command {
 	size_t least; /* words */
 	hw_keys_command *fn;
 	enum hw_key_type type; /* of its key, if the command reads; HW_KEY_TYPES: any */
-} commands[] = {{"DEL", 2, del, HW_KEY_TYPES},
-                {"EVALSHA", 3, hw_keys_evalsha, HW_KEY_TYPES},
-                {"HDEL", 3, remove_items, HW_KEY_HASH},
-                {"HGETALL", 2, hw_keys_hgetall, HW_KEY_HASH},
-                {"HSCAN", 5, hw_keys_scan, HW_KEY_HASH},
-                {"HSET", 4, hset, HW_KEY_TYPES},
-                {"MGET", 2, hw_keys_mget, HW_KEY_TYPES},
-                {"RENAME", 3, rename_key, HW_KEY_TYPES},
-                {"SADD", 3, sadd, HW_KEY_TYPES},
-                {"SCRIPT", 3, hw_keys_script, HW_KEY_TYPES},
-                {"SET", 3, set, HW_KEY_TYPES},
-                {"SMEMBERS", 2, hw_keys_smembers, HW_KEY_SET},
-                {"SREM", 3, remove_items, HW_KEY_SET},
-                {"XADD", 8, xadd, HW_KEY_TYPES},
-                {"XRANGE", 6, hw_keys_xrange, HW_KEY_STREAM},
-                {"XREVRANGE", 6, hw_keys_xrevrange, HW_KEY_STREAM},
-                {"XTRIM", 4, xtrim, HW_KEY_STREAM},
-                {"ZADD", 4, zadd, HW_KEY_TYPES},
-                {"ZRANGE", 4, hw_keys_zrange, HW_KEY_ZSET},
-                {"ZRANGEBYSCORE", 7, hw_keys_zrangebyscore, HW_KEY_ZSET},
-                {"ZREM", 3, remove_items, HW_KEY_ZSET},
-                {"ZREVRANGE", 4, hw_keys_zrevrange, HW_KEY_ZSET},
-                {"ZREVRANK", 3, hw_keys_zrevrank, HW_KEY_ZSET},
-                {"ZSCAN", 5, hw_keys_scan, HW_KEY_ZSET}};
+	bool writes;           /* ... without a script */
+} commands[] = {{"DEL", 2, del, HW_KEY_TYPES, true},
+                {"EVALSHA", 3, hw_keys_evalsha, HW_KEY_TYPES, false},
+                {"HDEL", 3, remove_items, HW_KEY_HASH, true},
+                {"HGETALL", 2, hw_keys_hgetall, HW_KEY_HASH, false},
+                {"HSCAN", 5, hw_keys_scan, HW_KEY_HASH, false},
+                {"HSET", 4, hset, HW_KEY_TYPES, true},
+                {"MGET", 2, hw_keys_mget, HW_KEY_TYPES, false},
+                {"RENAME", 3, rename_key, HW_KEY_TYPES, true},
+                {"SADD", 3, sadd, HW_KEY_TYPES, true},
+                {"SCRIPT", 3, hw_keys_script, HW_KEY_TYPES, false},
+                {"SET", 3, set, HW_KEY_TYPES, true},
+                {"SMEMBERS", 2, hw_keys_smembers, HW_KEY_SET, false},
+                {"SREM", 3, remove_items, HW_KEY_SET, true},
+                {"XADD", 8, xadd, HW_KEY_TYPES, true},
+                {"XRANGE", 6, hw_keys_xrange, HW_KEY_STREAM, false},
+                {"XREVRANGE", 6, hw_keys_xrevrange, HW_KEY_STREAM, false},
+                {"XTRIM", 4, xtrim, HW_KEY_STREAM, true},
+                {"ZADD", 4, zadd, HW_KEY_TYPES, true},
+                {"ZRANGE", 4, hw_keys_zrange, HW_KEY_ZSET, false},
+                {"ZRANGEBYSCORE", 7, hw_keys_zrangebyscore, HW_KEY_ZSET, false},
+                {"ZREM", 3, remove_items, HW_KEY_ZSET, true},
+                {"ZREVRANGE", 4, hw_keys_zrevrange, HW_KEY_ZSET, false},
+                {"ZREVRANK", 3, hw_keys_zrevrank, HW_KEY_ZSET, false},
+                {"ZSCAN", 5, hw_keys_scan, HW_KEY_ZSET, false}};
+
+static void drop_changes(struct hw_keys *k)
+{
+	if (k->changes)
+		evbuffer_free(k->changes);
+	k->changes = NULL;
+}
+
+/* Adds a command that was carried out to the changes. An entry of a stream gets the id that it has. */
+static void record(struct hw_keys *k, size_t n, const char *const *words)
+{
+	struct hw_json j;
+	char id[HW_STREAM_ID_TEXT];
+	bool is_entry = strcmp(words[0], "XADD") == 0;
+	hw_json_append(&j, k->changes);
+	hw_json_open(&j, '[');
+	for (size_t i = 0; i < n; i++) {
+		const char *word = is_entry && i == 5 ? hw_stream_id_print(hw_keys_newest(k, words[1]), id) : words[i];
+		hw_json_item_bytes(&j, word, strlen(word));
+	}
+	hw_json_close(&j, ']');
+	if (hw_json_end(&j) != 0 || evbuffer_get_length(k->changes) > CHANGES_MAX)
+		drop_changes(k);
+}
 
 void hw_keys_run(struct hw_keys *k, size_t n, const char *const *words, FILE *out)
 {
@@ -314,6 +343,8 @@ void hw_keys_run(struct hw_keys *k, size_t n, const char *const *words, FILE *ou
 			fputs("-WRONGTYPE Operation against a key holding the wrong kind of value\r\n", out);
 	} else {
 		c->fn(k, n, words, out);
+		if (c->writes && k->changes)
+			record(k, n, words);
 	}
 }
 
@@ -365,6 +396,13 @@ bool hw_keys_must_store(const struct hw_keys *k)
 void hw_keys_stored(struct hw_keys *k)
 {
 	k->must_store = false;
+	drop_changes(k);
+	k->changes = evbuffer_new();
+}
+
+struct evbuffer *hw_keys_changes(struct hw_keys *k)
+{
+	return k->changes;
 }
 
 /* Writes the commands that make the key: an array of words each. */
@@ -426,5 +464,6 @@ void hw_keys_free(struct hw_keys *k)
 	if (!k)
 		return;
 	hw_dict_fini(&k->keys, key_free);
+	drop_changes(k);
 	free(k);
 }

@@ -17,6 +17,7 @@
 
 #include "stream/id.h"
 
+struct evbuffer;
 struct hw_keys;
 struct hw_json;
 
@@ -34,6 +35,9 @@ void hw_keys_do(struct hw_keys *k, const char *const *words);
  * stored before the script's answer is used. */
 bool hw_keys_must_store(const struct hw_keys *k);
 void hw_keys_stored(struct hw_keys *k);
+/* Returns the commands that have changed keys since hw_keys_stored(), as the elements of a JSON array, which the caller
+ * may take. Returns NULL if they are not all known: then all keys must be stored. */
+struct evbuffer *hw_keys_changes(struct hw_keys *k);
 
 /* Returns the value of a text, or of a hash's field or a zset's member, until the next command; NULL: there is none. */
 const char *hw_keys_text(const struct hw_keys *k, const char *key);

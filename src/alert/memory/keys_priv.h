@@ -26,6 +26,8 @@ struct hw_key {
 struct hw_keys {
 	struct hw_dict keys; /* struct hw_key */
 	bool failed, must_store;
+	struct evbuffer *changes; /* the commands since the keys were stored, as elements of a JSON array; NULL: some
+	                           * are missing */
 };
 
 /* Returns the key; NULL: there is none. */

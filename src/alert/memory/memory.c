@@ -75,12 +75,7 @@ static redisReply *run(struct hw_alert_memory *m, const struct waiting *w)
 /* Stores the keys if a script has changed them. Returns false if the file cannot be written. */
 static bool store(struct hw_alert_memory *m)
 {
-	if (!hw_keys_must_store(m->keys))
-		return true;
-	if (hw_state_file_write(m->file, m->keys, m->why, sizeof(m->why)) != 0)
-		return false;
-	hw_keys_stored(m->keys);
-	return true;
+	return !hw_keys_must_store(m->keys) || hw_state_file_write(m->file, m->keys, m->why, sizeof(m->why)) == 0;
 }
 
 static struct waiting *take_first(struct hw_alert_memory *m)

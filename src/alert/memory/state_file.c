@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* See state_file.h. The file contains the commands that create the keys: for each command an array of words. Cost of a
- * write: all keys, and two fsync(). */
+ * write: its changes, and one fdatasync(); of a new file: all keys, and two fsync(). */
 #include "alert/memory/state_file.h"
 
 #include <cjson/cJSON.h>
@@ -22,10 +22,14 @@
 #define NAME      "heartwheel_alert_state" /* a member of the file's object: its version */
 #define VERSION   1
 #define SIZE_MAX_ (1 << 30)
+#define GROWS_BY  (1 << 20) /* bytes of changes that a small file may have */
 
 struct hw_state_file {
 	const char *path; /* borrowed */
 	int lock;
+	/* The file as this process has written it: whose size without and with the changes; 0: it is not known. */
+	ino_t inode;
+	size_t whole, size;
 };
 
 /* --- reading ------------------------------------------------------------------------------------------------------ */
@@ -49,17 +53,42 @@ static bool run(struct hw_keys *k, const cJSON *command)
 	return right;
 }
 
-static bool read_keys(struct hw_keys *k, const cJSON *file)
+static bool run_all(struct hw_keys *k, const cJSON *commands)
 {
-	const cJSON *version = cJSON_GetObjectItemCaseSensitive(file, NAME), *command;
-	const cJSON *keys = cJSON_GetObjectItemCaseSensitive(file, "keys");
-	bool right = cJSON_IsNumber(version) && version->valuedouble == VERSION && cJSON_IsArray(keys);
-	cJSON_ArrayForEach(command, keys) right = right && run(k, command);
+	const cJSON *command;
+	bool right = cJSON_IsArray(commands);
+	cJSON_ArrayForEach(command, commands) right = right && run(k, command);
 	return right;
 }
 
+static bool read_keys(struct hw_keys *k, const cJSON *file)
+{
+	const cJSON *version = cJSON_GetObjectItemCaseSensitive(file, NAME);
+	return cJSON_IsNumber(version) && version->valuedouble == VERSION &&
+	       run_all(k, cJSON_GetObjectItemCaseSensitive(file, "keys"));
+}
+
+/* Reads the lines of a text of `len` bytes and a NUL. A last line that is not whole was not confirmed to anybody. */
+static bool read_lines(struct hw_keys *k, char *text, size_t len)
+{
+	bool right = true;
+	for (char *line = text, *end; right && line < text + len; line = end + 1) {
+		end = memchr(line, '\n', (size_t)(text + len - line));
+		if (!end && line > text)
+			return true;
+		end = end ? end : text + len;
+		*end = '\0';
+		cJSON *j = cJSON_ParseWithOpts(line, NULL, 1);
+		if (!j && line > text && end + 1 >= text + len)
+			return true;
+		right = line == text ? read_keys(k, j) : run_all(k, j);
+		cJSON_Delete(j);
+	}
+	return right && len > 0;
+}
+
 /* Returns the file's text with a NUL at its end; NULL with errno. */
-static char *read_text(int fd)
+static char *read_text(int fd, size_t *size)
 {
 	struct stat st;
 	if (fstat(fd, &st) != 0)
@@ -76,6 +105,7 @@ static char *read_text(int fd)
 	}
 	if (text)
 		text[len] = '\0';
+	*size = len;
 	return text;
 }
 
@@ -83,7 +113,8 @@ static char *read_text(int fd)
 static int load(const char *path, struct hw_keys *k, char *why, size_t cap)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC), error = errno;
-	char *text = fd >= 0 ? read_text(fd) : NULL;
+	size_t size = 0;
+	char *text = fd >= 0 ? read_text(fd, &size) : NULL;
 	error = fd >= 0 ? errno : error;
 	if (fd >= 0)
 		close(fd);
@@ -91,15 +122,13 @@ static int load(const char *path, struct hw_keys *k, char *why, size_t cap)
 		snprintf(why, cap, "%s: %s", path, strerror(error));
 		return -error;
 	}
-	cJSON *file = cJSON_ParseWithOpts(text, NULL, 1);
-	int rc = read_keys(k, file) && !hw_keys_failed(k) ? 0 : -EBADMSG;
+	int rc = read_lines(k, text, size) && !hw_keys_failed(k) ? 0 : -EBADMSG;
 	if (rc)
 		snprintf(
 			why, cap,
 			"%s is damaged, or no state of heartwheel-alert that this version can read, or larger than the "
 			"memory: put a copy back, or move the file away to begin without incidents",
 			path);
-	cJSON_Delete(file);
 	free(text);
 	return rc;
 }
@@ -125,18 +154,14 @@ static struct evbuffer *text_of(const struct hw_keys *k)
 	return NULL;
 }
 
-/* Returns 0 or -errno. */
-static int write_text(const char *path, struct evbuffer *text)
+/* Writes the text to the open file, and to the disk. Returns 0 or -errno. */
+static int write_text(int fd, struct evbuffer *text)
 {
-	int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0640), rc = fd < 0 ? -errno : 0;
+	int rc = 0;
 	while (rc == 0 && evbuffer_get_length(text) > 0)
 		if (evbuffer_write(text, fd) < 0 && errno != EINTR)
 			rc = -errno;
-	if (rc == 0 && fsync(fd) != 0)
-		rc = -errno;
-	if (fd >= 0 && close(fd) != 0 && rc == 0)
-		rc = -errno;
-	return rc;
+	return rc == 0 && fdatasync(fd) != 0 ? -errno : rc;
 }
 
 /* Makes the renaming durable. Returns 0 or -errno. */
@@ -150,12 +175,27 @@ static int sync_folder(const char *path)
 	return rc;
 }
 
-int hw_state_file_write(struct hw_state_file *f, const struct hw_keys *k, char *why, size_t cap)
+/* Makes a new file, and notes what it is. Returns 0 or -errno. */
+static int write_new(struct hw_state_file *f, const char *path, struct evbuffer *text)
+{
+	int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0640),
+	    rc = fd < 0 ? -errno : write_text(fd, text);
+	struct stat st = {0};
+	if (rc == 0 && fstat(fd, &st) != 0)
+		rc = -errno;
+	if (fd >= 0 && close(fd) != 0 && rc == 0)
+		rc = -errno;
+	f->inode = st.st_ino;
+	f->whole = f->size = rc == 0 ? (size_t)st.st_size : 0;
+	return rc;
+}
+
+static int write_all(struct hw_state_file *f, const struct hw_keys *k)
 {
 	char fresh[PATH_MAX];
 	struct evbuffer *text = text_of(k);
 	snprintf(fresh, sizeof(fresh), "%s.new", f->path);
-	int rc = text ? write_text(fresh, text) : -ENOMEM;
+	int rc = text ? write_new(f, fresh, text) : -ENOMEM;
 	if (text)
 		evbuffer_free(text);
 	if (rc == 0 && rename(fresh, f->path) != 0)
@@ -165,7 +205,35 @@ int hw_state_file_write(struct hw_state_file *f, const struct hw_keys *k, char *
 	else
 		(void)unlink(fresh); /* gives the room back on a full disk */
 	if (rc)
+		f->whole = 0;
+	return rc;
+}
+
+/* Appends the changes as a line. Returns false if this is not possible, or not sensible: then a new file must be
+ * written. What was appended in part is a last line that is ignored. */
+static bool append(struct hw_state_file *f, struct evbuffer *changes)
+{
+	size_t len = changes ? evbuffer_get_length(changes) + 3 : 0, most = f->whole > GROWS_BY ? f->whole : GROWS_BY;
+	struct stat st;
+	if (!changes || f->whole == 0 || f->size - f->whole + len > most)
+		return false;
+	int fd = open(f->path, O_WRONLY | O_APPEND | O_CLOEXEC);
+	bool done = fd >= 0 && fstat(fd, &st) == 0 && st.st_ino == f->inode && (size_t)st.st_size == f->size &&
+	            evbuffer_prepend(changes, "[", 1) == 0 && evbuffer_add(changes, "]\n", 2) == 0 &&
+	            write_text(fd, changes) == 0;
+	if (fd >= 0 && close(fd) != 0)
+		done = false;
+	f->size += len;
+	return done;
+}
+
+int hw_state_file_write(struct hw_state_file *f, struct hw_keys *k, char *why, size_t cap)
+{
+	int rc = append(f, hw_keys_changes(k)) ? 0 : write_all(f, k);
+	if (rc)
 		snprintf(why, cap, "%s cannot be written: %s", f->path, strerror(-rc));
+	else
+		hw_keys_stored(k);
 	return rc;
 }
 
