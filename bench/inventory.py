@@ -9,6 +9,7 @@ import contextlib
 import statistics
 import subprocess
 import threading
+import time
 
 import detection
 import measure
@@ -62,7 +63,8 @@ def imports(o):
             measure.figure(TARGET, "inventory: import of 1 M rows, " + label, clock.wall() * scale, "s", ("<=", GOAL_S))
             measure.figure(TARGET, "inventory: CPU of heartwheeld, 1 M rows, " + label, clock.cpu() * scale, "s")
         measure.figure(TARGET, "inventory: longest turn, CPU, at most", longest_turn_ms(d), "ms", ("<=", GOAL_TURN_MS), None, True)
-        measure.figure(TARGET, "inventory: memory of an expected device", (measure.rss_kb(d.pid) - empty) * 1024 / n, "bytes",
+        rss = min(measure.rss_kb(d.pid) for _ in range(30) if not time.sleep(0.1))  # a thread still frees the import
+        measure.figure(TARGET, "inventory: memory of an expected device", (rss - empty) * 1024 / n, "bytes",
                        ("<=", GOAL_BYTES))
         d.stop()
 

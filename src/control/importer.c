@@ -26,9 +26,10 @@
 
 #define SLICE_NS      (2 * HW_NS_PER_MS)
 #define BYTES_MAX     (UINT64_C(1) << 30)
-#define PART_WAIT_S   60  /* for the next part */
-#define ANSWER_WAIT_S 900 /* how long the server waits for the end of an import, in place of HW_HTTP_TIMEOUT_S */
-#define CALLS_MAX     4   /* in flight */
+#define PART_WAIT_S   60    /* for the next part */
+#define ANSWER_WAIT_S 900   /* how long the server waits for the end of an import, in place of HW_HTTP_TIMEOUT_S */
+#define CALLS_MAX     4     /* in flight */
+#define ROWS_MAX      20000 /* visited for a call; most of them may be rows that change nothing */
 #define RETRY_MS      50
 #define RETRIES_MAX   200 /* without any progress */
 #define PRUNE_ALWAYS  100 /* so many entries may be pruned without force */
@@ -373,25 +374,16 @@ static int prune_one(struct hw_importer *i, const struct hw_expected *e, uint32_
 	return hw_import_names(i->m, v.id.text, v.id.len) ? 0 : add_gone(i, &v);
 }
 
-/* What the import would change. */
-static void count(struct hw_importer *i)
-{
-	for (size_t k = 0; k < i->m->n; k++) {
-		i->added += i->m->rows[k].state == HW_IMPORT_NEW;
-		i->changed += i->m->rows[k].state == HW_IMPORT_DIFFERS;
-		i->same += i->m->rows[k].state == HW_IMPORT_SAME;
-	}
-}
-
 static void begin_applying(struct hw_importer *i)
 {
-	count(i);
-	i->removed = i->n_gone;
+	i->same = i->m->n_same;
 	if (i->q.dry_run) {
+		i->added = i->m->n_new;
+		i->changed = i->m->n_differ;
+		i->removed = i->n_gone;
 		end(i, HTTP_OK, NULL);
 		return;
 	}
-	i->added = i->changed = i->removed = 0; /* counted again, by what the store answers */
 	i->stage = APPLIES;
 	i->at = 0;
 	schedule(i, 0);
@@ -434,7 +426,7 @@ static unsigned fill(struct hw_importer *i, struct call *call, struct hw_invento
 		                                        .id = {g->text, g->id_len},
 		                                        .entry = {g->text + g->id_len, g->json_len}};
 	}
-	for (; !call->removes && k < i->m->n && n < HW_INVENTORY_ITEMS; k++) {
+	for (; !call->removes && k < i->m->n && k - call->from < ROWS_MAX && n < HW_INVENTORY_ITEMS; k++) {
 		const struct hw_import_row *r = &i->m->rows[k];
 		if (!is_written(r))
 			continue;

@@ -328,8 +328,13 @@ static void merge_row(struct hw_import *m, struct hw_import_row *r)
 
 void hw_import_merge(struct hw_import *m)
 {
-	for (size_t i = 0; i < m->n && !m->cancelled && !m->no_memory; i++)
-		if (m->rows[i].state == HW_IMPORT_DIFFERS)
-			merge_row(m, &m->rows[i]);
+	for (size_t i = 0; i < m->n && !m->cancelled && !m->no_memory; i++) {
+		struct hw_import_row *r = &m->rows[i];
+		if (r->state == HW_IMPORT_DIFFERS)
+			merge_row(m, r);
+		m->n_new += r->state == HW_IMPORT_NEW;
+		m->n_differ += r->state == HW_IMPORT_DIFFERS;
+		m->n_same += r->state == HW_IMPORT_SAME;
+	}
 	sort_errors(m);
 }

@@ -51,6 +51,7 @@ struct hw_import {
 	bool no_memory;                                      /* the import must be given up */
 	atomic_bool cancelled;                               /* may be set from outside: step 3 ends early */
 	size_t n;                                            /* right rows */
+	uint64_t n_new, n_differ, n_same;                    /* after step 3: right rows by their state */
 	struct hw_import_row *rows;
 	/* internal */
 	struct hw_rows *reader;

@@ -22,7 +22,14 @@ static void begin(const char *text)
 static int compared(size_t row, const char *values, const char *source)
 {
 	hw_import_compare(m, row, values, values ? strlen(values) : 0, source);
+	m->n_new = m->n_differ = m->n_same = 0; /* some tests merge twice */
 	hw_import_merge(m);
+	uint64_t n[4] = {0};
+	for (size_t i = 0; i < m->n; i++)
+		n[m->rows[i].state]++;
+	ck_assert_uint_eq(m->n_new, n[HW_IMPORT_NEW]);
+	ck_assert_uint_eq(m->n_differ, n[HW_IMPORT_DIFFERS]);
+	ck_assert_uint_eq(m->n_same, n[HW_IMPORT_SAME]);
 	return m->rows[row].state;
 }
 
