@@ -27,8 +27,8 @@ static bool can_send(const char *path, const struct hw_alert_settings *c)
 	const char *key;
 	for (size_t k = 0; k < n; k++)
 		if (hw_receiver_check_files(&list[k], &key, why, sizeof(why)) != 0) {
-			fprintf(stderr, "%s:%u: key '%s': of receiver %s: %s\n", path, list[k].line, key, list[k].name,
-			        why);
+			fprintf(stderr, "%s:%u: key '%s': of receiver %s: %s\n", path, hw_receiver_line(&list[k], key),
+			        key, list[k].name, why);
 			right = false;
 		}
 	return right;

@@ -48,8 +48,8 @@ static void judge_match(struct hw_conf_draft *d, const char *section, struct hw_
 	}
 	struct hw_match *m = NULL;
 	if (!wrong && n > 1 && (len + 1 >= sizeof(all) || hw_match_parse(all, &m) != 0))
-		hw_conf_wrong(&d->errors, origins->section, "key", "match",
-		              "the lines have more than %d terms or %d bytes: use globs, or a second section",
+		hw_conf_wrong(&d->errors, origins->lines[at] ? origins->lines[at][n - 1] : origins->section, "key",
+		              "match", "the lines have more than %d terms or %d bytes: use globs, or a second section",
 		              HW_MATCH_TERMS, HW_MATCH_TEXT);
 	hw_match_free(m);
 }
@@ -295,6 +295,7 @@ size_t hw_alert_receivers(const struct hw_alert_settings *c, struct hw_receiver_
 		list[k].name = exec;
 		list[k].type = HW_RECEIVER_EXEC;
 		list[k].program = n->exec;
+		list[k].program_line = hw_conf_line(c, "notify", "exec");
 		list[k++].template = n->exec_template;
 	}
 	if (*n->webhook) {

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
 """monitor.conf: valid files, the errors with their lines, and what a reload changes."""
+import re
 import signal
 import subprocess
 import time
@@ -177,6 +178,21 @@ def test_notifications_need_no_redis(env, program):
     path.write_text("[monitor]\nuser =\n[store]\ntype = memory\n[alert]\nuser =\nstate_file = %s/s.json\n[notify]\nexec = /bin/true\n" % env.dir)
     r = check(path, program=program)
     assert r.returncode == 0 and r.stdout == "%s: ok\n" % path and r.stderr == "", r.stderr
+
+
+def test_a_receivers_file_is_named_with_the_line_of_its_key(env):
+    path = env.dir / "alert.conf"
+    terms = "".join("match = id:a%d id:b%d\n" % (k, k) for k in range(40))
+    path.write_text("[monitor]\nuser =\n[alert]\nuser =\n[notify]\nexec = /nowhere/a\n[receiver b]\ntype = exec\ninterval = 1s\n"
+                    "program = /nowhere/b\n[receiver c]\nkey_file = /nowhere/c\ntype = pagerduty\n[receiver d]\n"
+                    "type = smtp\nurl = smtp://h:25\nmail_from = a@b\nmail_to = a@b\nusername = u\npassword_file = /nowhere/d\n")
+    r = check(path, program=HEARTWHEEL_ALERT)
+    assert r.returncode != 0
+    named = dict(re.findall(r":(\d+): key '(\w+)': of receiver ", r.stderr))
+    assert named == {"6": "program", "10": "program", "12": "key_file", "20": "password_file"}, r.stderr
+    path.write_text("[monitor]\nuser =\n[alert]\nuser =\n[receiver b]\ntype = exec\nprogram = /bin/true\n" + terms)
+    r = check(path, program=HEARTWHEEL_ALERT)
+    assert r.returncode != 0 and "%s:47: key 'match': the lines have more than" % path in r.stderr, r.stderr
 
 
 def test_every_value_in_force_is_printed(env):

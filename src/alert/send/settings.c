@@ -236,9 +236,19 @@ static void check_choice(const struct judging *j)
 	        "must be 0 (no reminders) or at least 1m");
 }
 
-void hw_receiver_judge(struct hw_conf_draft *d, const struct hw_receiver_settings *r, struct hw_conf_origins *origins)
+unsigned hw_receiver_line(const struct hw_receiver_settings *r, const char *key)
+{
+	return strcmp(key, "program") == 0    ? r->program_line
+	       : strcmp(key, "key_file") == 0 ? r->key_line
+	                                      : r->password_line;
+}
+
+void hw_receiver_judge(struct hw_conf_draft *d, struct hw_receiver_settings *r, struct hw_conf_origins *origins)
 {
 	const struct judging j = {d, r, origins};
+	r->program_line = origin(&j, "program")->line;
+	r->key_line = origin(&j, "key_file")->line;
+	r->password_line = origin(&j, "password_file")->line;
 	check_name(&j);
 	require(&j, is_given(&j, "type"), "type",
 	        "needs type: exec, webhook, alertmanager, pagerduty, ntfy, slack or smtp");

@@ -44,6 +44,7 @@ struct hw_receiver_settings {
 	size_t n_match;
 	char *kinds; /* names, separated by blanks; hw_receiver_kinds() */
 	int64_t interval_ms, notify_after_ms, remind_ms;
+	unsigned program_line, key_line, password_line; /* of program, key_file and password_file */
 };
 
 extern const struct hw_conf_choice hw_receiver_types[];
@@ -71,11 +72,13 @@ extern const struct hw_conf_choice hw_receiver_types[];
 
 /* Applies the rules of a section, for a table's `judge`. Called after hw_conf_draft_defaults() for the section. The
  * caller checks `match`, like that of a silence. */
-void hw_receiver_judge(struct hw_conf_draft *d, const struct hw_receiver_settings *r, struct hw_conf_origins *origins);
+void hw_receiver_judge(struct hw_conf_draft *d, struct hw_receiver_settings *r, struct hw_conf_origins *origins);
 
 /* Checks the files of a receiver on this machine. Returns 0; or -errno, with the key in *key and the reason in
- * `why`. */
+ * `why`. hw_receiver_line(): the line of that key. */
 int hw_receiver_check_files(const struct hw_receiver_settings *r, const char **key, char *why, size_t cap);
+
+unsigned hw_receiver_line(const struct hw_receiver_settings *r, const char *key);
 
 /* "exec", "webhook", ... */
 const char *hw_receiver_type_name(int type);
