@@ -124,7 +124,7 @@ def test_a_gateway_returns_before_its_child_is_offline(plant):
     gateway is heard again and again."""
     p, child = plant(), "ga-slow0"
     p.herd.kill("ga", child)
-    p.wait_offline("ga")
+    p.inbox.wait(("opened", "ga"))  # otherwise the incident may end before it is sent
     assert p.daemon.state(child) == "online"
     p.start("ga")
     p.wait_offline(child)
