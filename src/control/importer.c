@@ -4,12 +4,14 @@
  * part as it comes, so no part is kept. After the last part:
  * - the loop compares the rows with the table of expected devices
  * - the thread merges the rows that differ
- * - the loop looks for entries to prune, and applies the changes
+ * - the loop finds the entries to prune
+ * - the loop sends the changes to the store, and waits until the table has them
  *
  * Invariant: while the job runs, the loop does not touch `m` and `part`. `req` is the request that waits for an answer.
  * It is NULL if there is none, or if its client has disconnected; the import then continues to the end of its stage.
  *
- * Cost: in a turn, the loop compares or looks for SLICE_NS, or sends one call of HW_INVENTORY_ITEMS items.
+ * Cost: a turn of the loop takes about SLICE_NS to compare rows or to find entries, or sends one call of at most
+ * HW_INVENTORY_ITEMS items.
  */
 #include <errno.h>
 #include <event2/buffer.h>

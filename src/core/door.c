@@ -310,8 +310,9 @@ static void void_judged(struct hw_monitor *m, struct hw_now now, uint32_t i, con
 	}
 }
 
-/* Called when the key of an online device is missing: writes this monitor's own key. If another program's key was
- * known, arms the device for the deadline of its heartbeats, unless it is a suspect. */
+/* Called when the key of a device is missing, but the device stays online: makes the store write this monitor's own
+ * key. If another program's key was known, the device is armed again, for the deadline of its heartbeats or of that
+ * key, whichever is first; a deadline of the key that has passed does not count. A suspect stays where it is. */
 static void refresh(struct hw_monitor *m, struct hw_now now, uint32_t i, const struct hw_evidence *e)
 {
 	hw_monitor_emit_device(m, HW_OUT_REFRESH, i);

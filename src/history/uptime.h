@@ -6,7 +6,8 @@
  * - known: the part of the window in which the device was known
  * - seen: the part of `known` in which a monitor saw the fleet
  * - down: the part of `seen` between an offline transition and the next online transition
- * - planned: the part of `down` that a planned silence covered. While both last, it is not known yet
+ * - planned: the part of `down` that a planned silence covered. The part under a silence that still lasts is added when
+ *   that silence or the outage ends
  *
  * Uptime is (seen - down) / seen. The share of time that was seen is seen / known. The mean time between failures is
  * (seen - down) / outages. The mean time to repair is down / outages. An outage counts in the window in which it

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * See proxy.h. A request is one transfer. It ends when the answer is complete, when either side disconnects, or when
- * the other daemon is silent for too long. Only end() frees it. libcurl does not allow removing a transfer in its
- * callbacks, so the callbacks only write to the client.
+ * See proxy.h. A request is one transfer. The transfer ends when the answer is complete, when either side disconnects,
+ * when the other daemon is silent for too long, or when the user has lost the right to the answer
+ * (hw_proxy_break_off()). Only end() frees a transfer. libcurl does not allow removing a transfer in its callbacks, so
+ * on_header() and on_body() do not call end().
  */
 #include "http/proxy.h"
 

@@ -326,8 +326,9 @@ struct hw_change {
 	uint32_t count;
 };
 
-/* Returns the next change. The changes since the last call that returned false, in this order, give the present
- * state. Returns false after the last change. The texts are valid until the next call. */
+/* Sets *out to the next change that is not stored yet, or returns false if there is none. The caller must store all
+ * changes up to that point, in this order: only then is the stored state the present one. The texts in *out are valid
+ * until the next call. */
 bool hw_incidents_change(struct hw_incidents *e, struct hw_change *out);
 
 /* --- queries ------------------------------------------------------------------------------------------------------ */

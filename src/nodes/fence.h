@@ -11,15 +11,16 @@
  * 2. A renewal was confirmed that was sent after the session began.
  * 3. No message or answer has shown a greater token for p. (If one does, the caller withdraws the claim:
  *    hw_fence_claim().)
- * 4. No other node's presence that was read before that barrier claims p with a lesser token. Such a peer is evicted
- *    first.
+ * 4. No other node's presence that was read before that barrier claims p with a lesser token. If one does, this node
+ *    waits until that peer withdraws its claim or is evicted.
  *
  * So at most one of two owners publishes statuses of p. The presence of one of them reaches the broker first. The other
  * owner reads this presence before its own barrier is back. If that presence has a greater token than its own, the
  * other owner withdraws its claim. If the token is lesser, it evicts that node.
  *
- * After a session has met these conditions, statuses are published whatever happens to Redis. The proof of the
- * conditions starts again if the session is lost, or if reader 0 was lost or may have lost messages.
+ * After a session has met these conditions, statuses are published whatever happens to Redis. If the session is lost,
+ * all conditions must be proven again. If reader 0 was lost or may have lost messages, a new renewal is not needed, but
+ * a new barrier is.
  *
  * Cost: reading a presence and checking the conditions are linear in the partitions. hw_fence_passes() and
  * hw_fence_passing() take constant time.

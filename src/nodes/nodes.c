@@ -232,8 +232,9 @@ bool hw_nodes_publishes(const struct hw_nodes *n, unsigned p)
 	return hw_nodes_owns(n, p) && hw_fence_passes(&n->fence, p);
 }
 
-/* Returns the partitions whose statuses may be published: those for which the conditions of fence.h hold. These
- * partitions are claimed, and a claimed partition is owned or about to be. So nothing else is checked. */
+/* Returns the partitions whose statuses may be published: those for which the conditions of fence.h hold, and for which
+ * HW_NODES_OWN was returned. Ownership is not checked, because the fence passes only partitions that this node claims,
+ * and this node claims only partitions that Redis has given to it. */
 struct hw_partitions hw_nodes_publishing(const struct hw_nodes *n)
 {
 	struct hw_partitions set = hw_fence_passing(&n->fence);

@@ -69,11 +69,12 @@ enum hw_nodes_kind {
 	                   * hw_nodes_fencing_token(), write that token again. Answer GONE: the entry is missing, or
 	                   * belongs to another run */
 	HW_NODES_REMOVE,  /* remove `node` if it still has `run` and `count` */
-	HW_NODES_CLAIM,   /* make this node the owner, with `epoch`, of each partition of `set` whose record is still
-	                   * hw_nodes_record(). Such a record is absent, released, or this node's own, or its owner is
-	                   * no member. Answer GONE: this node is no member with `run` */
-	HW_NODES_RELEASE, /* release each partition of `set` whose record is still hw_nodes_given(); as clean if it is
-	                     in `clean` */
+	HW_NODES_CLAIM,   /* make this node the owner of partitions of `set`, with `epoch`. A partition is given to this
+	                   * node if its record in Redis has not changed: it equals hw_nodes_record(). The record must
+	                   * also be absent, released or this node's own, or name an owner that is no member. Answer
+	                   * GONE: Redis has no member with this node's name and `run` */
+	HW_NODES_RELEASE, /* release each partition of `set` whose record in Redis equals hw_nodes_given(); as clean if
+	                   * the partition is in `clean` */
 	HW_NODES_LEAVE,   /* remove this node's entry if it has this run id */
 
 	/* To the broker. */

@@ -29,8 +29,9 @@ struct hw_keys {
 	char *parent_heard, *groups;
 	char *expected, *unseen, *inventory;
 	char *nodes, *owners, *nodes_left;
-	char *no_device[3]; /* by enum hw_device_key: the name of a key that belongs to no device, because no id
-	                     * contains '+' */
+	/* By enum hw_device_key: the key of a device that cannot exist, because no id contains '+'. With these keys,
+	 * renew.lua tries whether this node may write devices. */
+	char *no_device[3];
 };
 
 /* Initialises the caller's storage; the strings are copied. On -ENOMEM nothing is left to free. */

@@ -58,7 +58,7 @@ def test_the_unseen_devices_cannot_be_read(env):
     r.rename(key, key + "-kept")
     r.set(key, "text")
     a.start(ready=False)
-    text = "it is not known which devices are unseen: " + key + ": a key holds a type"
+    text = "cannot read which devices are unseen: " + key + ": a key holds a type"
     wait_until(lambda: text in a.get("/readyz").body.decode(), what="the reason at /readyz")
     set_online(env, "p1", False)
     inbox.wait(("opened", "unseen"), ("opened", "p1"), timeout=20)

@@ -51,7 +51,7 @@ static const char *why_not_ready(const struct hw_alert_app *a, char *buf, size_t
 		return buf;
 	if (!*hw_alert_loader_why(a->loader))
 		return NULL;
-	snprintf(buf, cap, "it is not known which devices are unseen: %s", hw_alert_loader_why(a->loader));
+	snprintf(buf, cap, "cannot read which devices are unseen: %s", hw_alert_loader_why(a->loader));
 	return buf;
 }
 

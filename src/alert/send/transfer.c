@@ -50,7 +50,8 @@ void hw_try_words(char words[HW_SEND_WORDS], const char *text, size_t len)
 	}
 	while (n > 0 && flat[n - 1] == ' ')
 		n--;
-	/* hw_utf8_show() expects whole characters, but `flat` may end within one. */
+	/* If `flat` is full, it may end within a character. hw_utf8_show() would show the bytes of that character as
+	 * escapes, so they are left out. */
 	for (size_t k = n; k > 0 && k + 4 > n; k--)
 		if (((unsigned char)flat[k - 1] & 0xc0) == 0xc0) {
 			uint32_t c;

@@ -397,7 +397,7 @@ static void read_offline(struct hw_alert_loader *l, const char *name, const redi
 	if (!is && l->unseen) {
 		refused(l, hw_alert_store_key(l->app->store, "unseen", key), r);
 		hw_log_limited(l->app->log, HW_ALERT_LIMIT_UNUSABLE, HW_LOG_ERROR,
-		               "it is not known which devices are unseen: %s", l->why);
+		               "cannot read which devices are unseen: %s", l->why);
 		l->scanned = true;
 		return;
 	}

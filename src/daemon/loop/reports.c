@@ -45,8 +45,8 @@ void hw_app_reports_stored(struct hw_app *a, const char *id, size_t id_len, uint
 		snprintf(r->odd_id, sizeof(r->odd_id), "%.*s", (int)id_len, id);
 }
 
-/* Explains why messages were refused. Returns false if there is nothing to log, because the sender has become a
- * member. */
+/* Explains why messages were refused. Returns false if nothing is to be logged: the messages came from a node that was
+ * no member of the cluster then, and is a member now. */
 static bool explain_refused(const struct hw_app *a, enum hw_refused k, char *text, size_t cap)
 {
 	const char *stranger = k == HW_REFUSED_STRANGER ? hw_app_cluster_stranger(a) : NULL;

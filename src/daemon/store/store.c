@@ -166,8 +166,8 @@ static void on_loaded(void *arg, uint64_t devices, uint64_t unusable, const char
 	       complete ? "" : "; not all, because the connection was lost");
 	if (unusable)
 		hw_log(a->log, HW_LOG_WARNING,
-		       "Redis: %llu records could not be used, the first is the record of '%s'; another program has "
-		       "overwritten them, or they are no devices",
+		       "Redis: %llu records cannot be used and are ignored, the first is the record of '%s'; find the "
+		       "program that wrote them",
 		       (unsigned long long)unusable, first);
 	if (hw_app_cluster_reloaded(a, complete))
 		return;
