@@ -55,9 +55,9 @@ struct blast {
 	struct client *clients[CLIENTS_MAX];
 	unsigned n;
 	int listener;
-	unsigned want; /* targets; 0: no order */
-	double for_s;  /* 0: once */
-	double began;  /* 0: not yet */
+	unsigned want; /* number of targets; 0: no command */
+	double for_s;  /* SECONDS of the command; 0: `once` */
+	double began;  /* time at which the command began; 0: not yet */
 	bool shuffled, ending, done;
 };
 
@@ -73,7 +73,7 @@ static double now_s(void)
 static void say(struct client *c, const void *bytes, size_t len)
 {
 	if (len > ROOM - c->out_len)
-		return; /* the client does not read; none of the bench does that */
+		return; /* the client does not read; each client in the bench reads */
 	memcpy(c->out + c->out_len, bytes, len);
 	c->out_len += len;
 }
@@ -105,7 +105,7 @@ static bool ends_in(const unsigned char *s, size_t len, const char *end)
 	return len >= n && memcmp(s + len - n, end, n) == 0;
 }
 
-/* A packet whose body is at most 127 bytes long. */
+/* Writes a packet whose body is at most 127 bytes long. */
 static void small(struct client *c, unsigned kind, const void *body, size_t len)
 {
 	unsigned char head[2] = {(unsigned char)(kind << 4), (unsigned char)len};
@@ -194,7 +194,7 @@ static void on_packet(struct blast *b, struct client *c, unsigned char head, con
 	}
 }
 
-/* False at the end of the connection. */
+/* Returns false at the end of the connection. */
 static bool hear(struct blast *b, struct client *c)
 {
 	ssize_t n = read(c->fd, c->in + c->in_len, ROOM - c->in_len);

@@ -47,7 +47,7 @@ enum fate { BEATS, DIES, LEAVES };
 /* When each device was reported, and wrong reports. */
 struct sight {
 	int64_t *at_ns;
-	uint64_t wrong; /* devices that beat all the time */
+	uint64_t wrong; /* reports about devices that send heartbeats all the time */
 };
 
 /* Each member is written by one thread only, and is read when that thread has ended. */

@@ -168,7 +168,7 @@ static int connected(uint16_t port, unsigned number)
 	return fd;
 }
 
-/* A few messages over the next connection. */
+/* Sends a few messages over the next connection. */
 static void burst(struct flood *f, uint64_t n)
 {
 	if (n > BURST)

@@ -75,7 +75,7 @@ static void take_message(const struct hw_incident_message *m)
 	hw_incidents_done(engine, now(), m->name, m->number);
 }
 
-/* What follows a batch: due times, messages, changes. */
+/* Does what follows a batch: steps of the engine, messages, changes. */
 static void turn(void)
 {
 	struct hw_incident_message m;

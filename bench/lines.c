@@ -41,7 +41,7 @@ struct lines {
 	struct record *records;
 	struct cell *cells;
 	uint32_t now;
-	volatile uint32_t seen; /* so that every read is one */
+	volatile uint32_t seen; /* volatile, so that the compiler omits no read */
 };
 
 /* Touches a batch in several passes, so that each pass finds in the cache what the pass before has prefetched. */
@@ -56,7 +56,7 @@ static uint32_t touch_one(struct lines *l, const uint32_t *at, unsigned n)
 	return 0;
 }
 
-/* The records that the slots name, asked for. */
+/* Prefetches the records to which the slots refer. */
 static void ask(struct lines *l, const uint32_t *at, unsigned n, uint32_t *found)
 {
 	for (unsigned k = 0; k < n; k++)
@@ -130,5 +130,5 @@ int main(int argc, char **argv)
 		bench_say("two", run(&l, touch_two, l.n_slots, order, beats));
 		bench_say("one", run(&l, touch_one, l.n, order, beats));
 	}
-	return 0; /* all goes with the process */
+	return 0; /* the end of the process frees the memory */
 }

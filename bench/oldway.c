@@ -45,7 +45,7 @@ struct oldway {
 	unsigned batch;
 	unsigned n;          /* heartbeats in `out` */
 	unsigned unanswered; /* commands of the pipeline before */
-	int64_t since_ms;    /* the first of `out` */
+	int64_t since_ms;    /* when the first heartbeat was written to `out` */
 	int redis_port;
 };
 
@@ -111,7 +111,7 @@ static char *put(char *to, const char *text, size_t len)
 	return to + len;
 }
 
-/* "$LEN\r\n" of a length below 1000. */
+/* Writes "$LEN\r\n" for a length below 1000. */
 static char *put_len(char *to, size_t len)
 {
 	*to++ = '$';

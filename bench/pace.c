@@ -30,7 +30,7 @@
 #define SLICE_NS  NS_PER_MS
 #define PAYLOAD   "{\"time\":1800000000}"
 #define CONNS_MAX 256
-#define FRAME_MAX 16383 /* behind its head: two bytes say it */
+#define FRAME_MAX 16383 /* bytes after the fixed header: the most that a length of two bytes can express */
 
 /* The devices of one connection: their frames, one after the other, and which one is next. */
 struct conn {
@@ -144,7 +144,7 @@ static int64_t share(int64_t total, unsigned devices, unsigned number, unsigned 
 	return total / devices * ((devices - number + conns - 1) / conns) + dealt;
 }
 
-/* `most`: how many heartbeats in all; 0: no bound. */
+/* `most`: the number of heartbeats after which the program ends; 0: no limit. */
 static void run(struct conn *conns, unsigned n, unsigned devices, int64_t interval_ns, int64_t most)
 {
 	int64_t start = now_ns(), sent = 0, late_ns = 0, woken = start;

@@ -1,25 +1,37 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Retained statuses without a monitor: as fast as they can be published with QoS 1, and who watches them arrive.
+ * Measures the broker alone, without a monitor: how fast it accepts retained statuses with QoS 1, and when subscribers
+ * get them. The topic of device N is ROOT/dN/status.
  *
- *     publisher send PORT PROTOCOL WINDOW FIRST COUNT ROOT   publishes the status of devices dFIRST and on, with at
- *                                                            most WINDOW unacknowledged; prints their rate
+ *     publisher send PORT PROTOCOL WINDOW FIRST COUNT ROOT
+ *
+ * publishes the statuses of COUNT devices, from dFIRST on, by libmosquitto. At most WINDOW of them are unacknowledged.
+ * Prints `rate`: statuses per second.
+ *
  *     publisher batch PORT PROTOCOL WINDOW FIRST COUNT ROOT WAIT
- *                                                            the same past any library: all that has room in one
- *                                                            write, and no read before WAIT of them are acknowledged
- *     publisher watch PORT ROOT DEVICES TIMEOUT_S [WORD]     subscribes to ROOT/+/status and prints `ready`; then of
- *                                                            how many devices a status had the WORD (default: that of
- *                                                            one that is offline), when the first, and when the last
- *                                                            (monotonic, s), once all were. It stays until SIGTERM, and
- *                                                            then says how many statuses with it were `again` one
- *     publisher retained PORT ROOT DEVICES                   asks for the retained status of each as a new subscriber:
- *                                                            how many were `right`, which is retained, of QoS 1 and
- *                                                            with the word of one that is offline
- *     publisher company PORT FILTER                          subscribes, prints `ready`, and reads
  *
- * `send` publishes from the callback of the acknowledgement, in the thread that reads: the fastest form of libmosquitto
- * that was found. The others speak MQTT themselves, and read much at a time: `watch` and `company` cost the machine
- * next to nothing.
+ * does the same without a library. One write contains all statuses for which the window has room. The program reads
+ * when WAIT statuses are acknowledged. Also prints `window`, which is less than WINDOW if the broker allows only less.
+ *
+ *     publisher watch PORT ROOT DEVICES TIMEOUT_S [WORD]
+ *
+ * subscribes to ROOT/+/status and prints `ready`. Waits until each device has had a status that contains WORD (default:
+ * "online":false), but at most TIMEOUT_S. Prints the number of these devices (`seen`), and when the first and the last
+ * of their statuses arrived (`first`, `last`; CLOCK_MONOTONIC, s). Reads until SIGTERM, and then prints how many
+ * further statuses with WORD were received from devices that had been seen (`again`).
+ *
+ *     publisher retained PORT ROOT DEVICES
+ *
+ * requests the retained status of each device as a new subscriber. Prints the number of devices whose status is
+ * `right`: retained, with QoS 1, and with "online":false.
+ *
+ *     publisher company PORT FILTER
+ *
+ * subscribes, prints `ready`, and reads.
+ *
+ * PROTOCOL is 4 (MQTT 3.1.1) or 5. `send` publishes the next status in the callback of an acknowledgement, in the
+ * thread that reads. No faster way to use libmosquitto was found. The other commands send and read MQTT packets
+ * themselves. `watch` and `company` take almost no processor time, because they read many packets at a time.
  */
 #include <arpa/inet.h>
 #include <mosquitto.h>
@@ -192,7 +204,7 @@ static void on_connack(void *arg, unsigned char type, const char *body, size_t l
 	*g = (struct granted){true, receive_max(body, len)};
 }
 
-/* Returns how many may be unacknowledged. */
+/* Connects. Returns how many messages may be unacknowledged. */
 static unsigned connect_to(struct conn *c, int port, int protocol, const char *id)
 {
 	struct sockaddr_in to = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
@@ -244,7 +256,7 @@ static void on_suback(void *arg, unsigned char type, const char *body, size_t le
 {
 	bool *done = arg;
 	if (type != 0x90)
-		return; /* a retained one that has come before */
+		return; /* a retained message that arrived before the answer */
 	if (len < 3 || (unsigned char)body[2] > 2)
 		die("cannot subscribe");
 	*done = true;
@@ -274,7 +286,7 @@ static void on_puback(void *arg, unsigned char type, const char *body, size_t le
 {
 	struct sender *s = arg;
 	if (type != 0x40)
-		die("an answer that is none");
+		die("the broker sent a packet that is no PUBACK");
 	s->failed |= len > 2 && (unsigned char)body[2] >= 0x80;
 	s->acked++;
 }
@@ -312,7 +324,7 @@ static void send_and_receive(struct conn *c, struct sender *s, int protocol, uns
 			setsockopt(c->fd, SOL_SOCKET, SO_RCVLOWAT, &mark, sizeof(mark));
 		low = mark;
 		setsockopt(c->fd, IPPROTO_TCP, TCP_QUICKACK, &one, sizeof(one));
-		if (poll(&p, 1, 1) > 0) /* or the next acknowledgement of theirs waits for ours */
+		if (poll(&p, 1, 1) > 0) /* else TCP_QUICKACK is set again, in case the broker waits */
 			receive(c, on_puback, s);
 	}
 }
@@ -334,7 +346,7 @@ static int batch_all(int port, int protocol, struct sender *s, unsigned wait)
 
 /* --- watch ------------------------------------------------------------------------------------------------------- */
 
-#define CALM_MS 200 /* in which nothing comes: then there is no more */
+#define CALM_MS 200 /* if no message arrives for this time, none will follow */
 
 static volatile sig_atomic_t stopped;
 
@@ -358,7 +370,7 @@ struct watch {
 	double first_s, last_s;
 };
 
-/* The device of a topic ROOT/dN/..., or UINT32_MAX. */
+/* Returns N of a topic ROOT/dN/..., or UINT32_MAX if the topic is too short. */
 static unsigned long device_of(const struct watch *w, const char *topic, size_t topic_len)
 {
 	return topic_len < w->root_len + 3 ? UINT32_MAX : strtoul(topic + w->root_len + 2, NULL, 10);
@@ -369,7 +381,7 @@ static void on_status(void *arg, unsigned char type, const char *body, size_t le
 {
 	struct watch *w = arg;
 	size_t topic_len = len > 2 ? (size_t)(unsigned char)body[0] << 8 | (unsigned char)body[1] : 0;
-	if ((type & 0xf1) != 0x30 || len < 2 + topic_len) /* not a retained one */
+	if ((type & 0xf1) != 0x30 || len < 2 + topic_len) /* no PUBLISH, or a retained status */
 		return;
 	unsigned long device = device_of(w, body + 2, topic_len);
 	if (device >= w->devices || !memmem(body + 2 + topic_len, len - 2 - topic_len, w->word, strlen(w->word)))
@@ -384,7 +396,7 @@ static void on_status(void *arg, unsigned char type, const char *body, size_t le
 	w->is_seen[device] = 1;
 }
 
-/* False: nothing came in that time. */
+/* Waits for packets and reads them. Returns false if none arrived in that time. */
 static bool read_some(struct conn *c, on_packet *handle, void *arg, int within_ms)
 {
 	struct pollfd p = {c->fd, POLLIN, 0};
@@ -447,8 +459,8 @@ _Noreturn static void keep_company(int port, const char *filter)
 
 /* --- retained ---------------------------------------------------------------------------------------------------- */
 
-#define ASK     100 /* at once: a broker holds back only so many */
-#define GIVE_UP 50  /* questions to which an answer was missing */
+#define ASK     100 /* topics in one SUBSCRIBE; a broker queues only a limited number of messages */
+#define GIVE_UP 50  /* the program ends after this many SUBSCRIBEs for which a status was missing */
 
 struct question {
 	struct watch w;

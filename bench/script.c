@@ -1,18 +1,27 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What Redis can do with the transition script alone: deaths of devices, as many a call and as many calls in flight as
- * asked for, by a client that does nothing else.
+ * Measures how many transitions to offline Redis can write with transition.lua alone. The client does nothing else.
  *
- *     script fill PORT PREFIX DEVICES                      all of them online, as the script leaves them
- *     script die PORT PREFIX FIRST DEVICES PER_CALL DEPTH  the next DEVICES die; prints how many it marked a second
- *     script call PORT PREFIX PER_CALL                     loads the script, and prints the command of such a call as
- *                                                          redis-benchmark takes it, a word a line; whose devices they
- *                                                          are redis-benchmark draws
- *     script stream PORT PREFIX ID_PREFIX DEVICES          what the event stream has of devices ID_PREFIX0 and so on:
- *                                                          `died` of them went offline, `twice` more than once
+ *     script fill PORT PREFIX DEVICES
  *
- * `die`: Redis must have all the time that there is: a call is built while those before it are under way, and an answer
- * is read when DEPTH calls wait.
+ * writes DEVICES devices as online, in the form in which transition.lua would write them.
+ *
+ *     script die PORT PREFIX FIRST DEVICES PER_CALL DEPTH
+ *
+ * reports DEVICES devices offline, from device FIRST on: PER_CALL devices in one call of the script, and at most DEPTH
+ * calls under way. Prints `rate`: devices per second. Redis never waits for this program, as far as possible: the
+ * program builds the next call while earlier calls are under way, and reads an answer only when DEPTH calls are
+ * unanswered, or when all calls are sent.
+ *
+ *     script call PORT PREFIX PER_CALL
+ *
+ * loads the script, and prints the command of a call for redis-benchmark, one word in each line. redis-benchmark
+ * replaces `__rand_int__` in each id with a random number.
+ *
+ *     script stream PORT PREFIX ID_PREFIX DEVICES
+ *
+ * reads the event stream. Prints how many of the devices ID_PREFIX0, ID_PREFIX1 and so on went offline (`died`), and
+ * how many more than once (`twice`).
  */
 #include <hiredis/hiredis.h>
 #include <limits.h>
@@ -32,14 +41,14 @@
 #define ARGS_EACH  17 /* without a status; the last four are timeout and source */
 #define PER_CALL   1024
 #define FILL_DEPTH 256
-#define ANY        UINT_MAX /* stands for devices that redis-benchmark draws, again each time that the word occurs */
+#define ANY        UINT_MAX /* in place of a device number: redis-benchmark draws the ids */
 #define PAGE       10000
 
 struct call {
 	const char *argv[SHARED + 4 + PER_CALL * (KEYS_EACH + ARGS_EACH)];
 	size_t len[SHARED + 4 + PER_CALL * (KEYS_EACH + ARGS_EACH)];
 	int n;
-	char keys[16];              /* how many */
+	char keys[16];              /* the number of keys, as text */
 	char text[PER_CALL][5][96]; /* three keys, the id, the time */
 };
 
@@ -169,7 +178,7 @@ static double mark(redisContext *c, const char *sha, const char *prefix, unsigne
 			sent += n;
 		}
 		int done = 0;
-		while (n > 0 && !done && (sent - got) / per % 16 == 0) /* some at a time: no system call for each */
+		while (n > 0 && !done && (sent - got) / per % 16 == 0) /* 16 calls in one write */
 			redisBufferWrite(c, &done);
 		if (n == 0 || sent - got >= per * depth) {
 			unsigned one = devices - got < per ? devices - got : per;
