@@ -100,8 +100,8 @@ enum hw_out_kind {
 	                        * refresh in any case, so only its reported fields need to be written */
 	HW_OUT_STATUS,         /* .device: its retained status may have been replaced, and is pending again */
 	HW_OUT_BARRIER,        /* .barrier: publish this number on the barrier topic */
-	HW_OUT_BLIND,          /* .blind: blindness began or ended, or barriers that the broker refuses proved to be
-	                        * its cause */
+	HW_OUT_BLIND,          /* .blind: blindness began or ended; or its cause is found only now: the broker refuses
+	                        * the barriers */
 	HW_OUT_RECONNECT,      /* .source: nothing arrives on this connection; close and reopen it */
 	HW_OUT_REOPEN,         /* the broker does not answer on the barriers' connection; close and reopen it */
 	HW_OUT_KEY_CHECK,      /* .device: check its key, and pass the answer to hw_monitor_key() */
@@ -277,8 +277,8 @@ void hw_monitor_heartbeat(struct hw_monitor *m, struct hw_now now, uint16_t grou
 
 /*
  * A source of evidence brings heartbeats and, after them, barriers. The readers are sources from the start, numbered
- * from 0. Others (a peer) come and go while the monitor runs. A device is judged only after every source has brought
- * its barriers back.
+ * from 0. Other sources (a peer) are added and removed while the monitor runs. A device is judged only after every
+ * source has brought its barriers back.
  *
  * hw_monitor_add_source(): call it before any message can arrive on this source alone. The source starts down, and no
  * device is judged until hw_monitor_link() says that it is up. Adding a source does not make any silence count from

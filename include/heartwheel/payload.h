@@ -22,8 +22,8 @@ void hw_field_fini(struct hw_field *f);
 
 /* Where the values are in a payload. NULL: all fields are in members of their own names. */
 struct hw_reading {
-	const struct hw_field *fields; /* of several paths for one field the first that exists counts (null does not);
-	                                  such a field is read nowhere else */
+	const struct hw_field *fields; /* a field with paths is read only there: the first path that exists and is not
+	                                  null counts */
 	size_t n;
 	bool plain; /* read only these fields, because other members are not about the device; a monitor's message is
 	             * read as usual */

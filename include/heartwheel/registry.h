@@ -108,8 +108,8 @@ enum {
 	HW_FLAG_ONCE = 1 << 0,    /* one heartbeat so far */
 	HW_FLAG_GOODBYE = 1 << 1, /* a goodbye waits to be judged */
 	HW_FLAG_HELD = 1 << 2,    /* the goodbye waits for the group's goodbye_delay first */
-	HW_FLAG_PACED = 1 << 3, /* the wheel holds its reserved turn: under max_offline_rate if past its deadline, else
-	                           under probe_rate */
+	HW_FLAG_PACED = 1 << 3, /* the device is armed for a turn that is reserved for it: under max_offline_rate if its
+	                           deadline has passed, otherwise under probe_rate */
 	HW_FLAG_KEYED = 1 << 4, /* it is armed in the wheel of keys */
 
 	/* A device that another node decides for: */

@@ -88,9 +88,9 @@ int hw_topic_bind(struct hw_topic *t, const struct hw_topic *form, const struct 
 struct hw_value hw_topic_span(const struct hw_topic *t, const char *topic, size_t len);
 
 /*
- * Whether `topic` (`len` bytes, no NUL needed) matches. If so, `*id`, `*id_len` name the bytes of its first value. They
- * are empty if a level of that value is (`a//b`), and for a template without captures. Otherwise both stay unchanged. A
- * template of zeroes matches nothing.
+ * Whether `topic` (`len` bytes, no NUL needed) matches. If it does, `*id` and `*id_len` are set to its first value,
+ * which is empty if one of its levels is empty (`a//b`), or if the template has no captures. If the topic does not
+ * match, both stay unchanged. A template of zeroes matches nothing.
  */
 bool hw_topic_match(const struct hw_topic *t, const char *topic, size_t len, const char **id, size_t *id_len);
 

@@ -41,8 +41,8 @@ struct hw_transition {
 	int64_t time_ms;      /* wall clock, time of the transition */
 	int64_t last_seen_ms; /* wall clock, of the last heartbeat */
 	uint64_t seq;         /* grows with each transition of a device */
-	int64_t wait_ms;      /* offline while a parent is online: for how long the cause stays unknown; -1: it is
-	                       * not unknown */
+	int64_t wait_ms;      /* offline while a parent is online: for how long the cause stays unknown; -1 in
+	                       * all other cases */
 	int64_t delay_ns;     /* monotonic time since the deadline; -1: no deadline was involved */
 };
 
