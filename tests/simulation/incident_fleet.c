@@ -197,7 +197,8 @@ bool iw_is_away(const struct iw_device *d)
 	return d->offline || d->unseen;
 }
 
-/* A device that was never heard and is not unseen is no known parent; gateways are always known. */
+/* Whether all known parents of the device are offline or unseen. A device that was never heard and is not unseen is no
+ * known parent; gateways are always known. */
 bool iw_parents_away(const struct iw_world *w, const struct iw_device *d)
 {
 	for (unsigned p = 0; p < d->n_parents; p++)
@@ -249,7 +250,7 @@ static int64_t settle_of(const struct iw_world *w, const struct iw_device *d)
 	return ms > SETTLE_MS ? ms : SETTLE_MS;
 }
 
-/* The rest of `settle`, if a parent has returned after the device's last heartbeat. */
+/* Returns what is left of `settle`, if a parent has returned after the device's last heartbeat. */
 static int64_t settle_left(struct iw_world *w, const struct iw_device *d, const struct iw_device *parent)
 {
 	int64_t left = settle_of(w, d) - (seen_now(w) - parent->returned);
@@ -264,7 +265,7 @@ static void hear_parent(struct iw_world *w, struct iw_device *parent)
 			if (&w->devices[d->parents[p]] == parent) {
 				d->waits = false;
 				if (sim_chance(&w->random, 0.05))
-					continue; /* lost */
+					continue; /* the entry is lost */
 				struct iw_entry *n = append(w, d);
 				n->heard = true;
 				n->settle_ms = settle_left(w, d, parent);
@@ -286,7 +287,7 @@ static void beat(struct iw_world *w, struct iw_device *d)
 	hear_parent(w, d);
 }
 
-/* The time left to the latest parent's deadline, and of `settle`. */
+/* Returns the time until the last deadline of a parent, or what is left of `settle` if that is longer. */
 static int64_t wait_of(struct iw_world *w, struct iw_device *d)
 {
 	int64_t wait = -1;

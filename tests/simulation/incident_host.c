@@ -355,7 +355,7 @@ static void silence(struct iw_world *w)
 		w->count.silences++;
 	iw_trace(w, "silence %s until %lld%s", s.match, (long long)(s.until_ms - IW_BEGIN_MS) / 1000,
 	         s.until_online ? " or online" : "");
-	if (w->lie == IW_LIE_SILENCE && s.until_ms) { /* its end is not passed on */
+	if (w->lie == IW_LIE_SILENCE && s.until_ms) { /* a lie: the end of the silence is not passed on */
 		hw_incidents_unsilence(w->engine, iw_now(w), s.id);
 		s.until_ms += INT64_C(86400000);
 		s.until_online = false;
@@ -432,7 +432,7 @@ static void try_message(struct iw_world *w, unsigned r, unsigned k)
 	m->tries++;
 	if (fails && !(m->tries > 3 && chance(w, 0.02))) {
 		m->retry_at = w->now + (m->tries < 8 ? 1000 << m->tries : 300000);
-		if (!chance(w, 0.1)) /* else only the answer is lost */
+		if (!chance(w, 0.1)) /* otherwise the server has the message, and only its answer is lost */
 			return;
 	} else {
 		w->finished[r][k] = true;
@@ -494,7 +494,7 @@ void iw_host_tick(struct iw_world *w)
 	operate(w);
 	while (hw_incidents_step(w->engine, iw_now(w)))
 		;
-	if (w->now < w->redis_until) { /* nothing can be committed; news of blindness wait for Redis here */
+	if (w->now < w->redis_until) { /* nothing can be committed, so the host sends no news, not even of blindness */
 		if (dies)
 			crash(w, "without Redis");
 		return;

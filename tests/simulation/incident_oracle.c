@@ -68,7 +68,7 @@ static void check_opening(struct iw_world *w, const char *id)
 	if (!d)
 		return;
 	int64_t slack = EXCUSED_MS;
-	for (unsigned r = 0; r < w->n_receivers; r++) /* news may wait for the server */
+	for (unsigned r = 0; r < w->n_receivers; r++) /* news of a receiver may wait for its server */
 		slack += w->failing ? 2700000 : w->receivers[r].notify_after_ms + w->receivers[r].interval_ms;
 	if (w->now - d->was_offline > slack)
 		iw_breach(w, "opening for %s, which was not offline", id);

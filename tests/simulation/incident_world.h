@@ -37,7 +37,7 @@ enum iw_lie {
 	IW_LIE_WAIT,     /* wait_ms is not passed on */
 	IW_LIE_PARENT,   /* no parent is passed on */
 	IW_LIE_SILENCE,  /* the end of a silence is not passed on */
-	IW_LIE_PHANTOM,  /* a device is reported offline that is online */
+	IW_LIE_PHANTOM,  /* a device that is online is reported offline */
 	IW_LIE_CALM,     /* flapping is off */
 	IW_LIE_BLIND,    /* device:sight is not passed on */
 	IW_LIES
@@ -47,18 +47,19 @@ struct iw_device {
 	char id[16], group[8], labels[24], parents_text[64];
 	unsigned n_parents, parents[2];
 	int64_t timeout, interval, phase;
-	bool works, powered; /* powered: it works, and a parent of it is powered */
-	int64_t back_at;     /* when it works again; 0: it does */
+	bool works,
+		powered; /* powered: the device works, and so does its way to the broker: a parent of it is powered */
+	int64_t back_at; /* when the device will work again; 0: it works */
 	int64_t flap_until, flap_half;
 	/* What heartwheeld knows. */
 	bool expected; /* never heard yet, and expected */
 	bool offline, unseen;
-	int64_t last_seen; /* in the time that heartwheeld saw */
+	int64_t last_seen; /* when it was last heard, on the clock of the time in which heartwheeld saw */
 	int64_t returned;  /* of a parent: when it returned, or ended a long silence, in that time */
 	uint64_t seq;
 	int64_t since_ms;
 	bool waits;      /* a parent_heard will be written for it */
-	int64_t wait_ms; /* that its last entry had */
+	int64_t wait_ms; /* the wait_ms of its last entry */
 	/* For the oracle. */
 	bool listed;         /* away since the first start of heartwheel-alert, so it need not be sent */
 	int64_t own_fault;   /* when it last did not work by itself */
@@ -70,7 +71,7 @@ struct iw_device {
 
 struct iw_entry {
 	unsigned device;
-	bool heard; /* of device:parent_heard */
+	bool heard; /* the entry is one of device:parent_heard, and not of device:events */
 	enum hw_incident_fact fact;
 	int64_t at, time_ms, wait_ms, settle_ms;
 	uint64_t seq;
@@ -128,8 +129,8 @@ struct iw_redis {
 	int64_t from_ms[IW_RECEIVERS];
 	bool receiver_is[IW_RECEIVERS];
 	struct iw_message sending[IW_RECEIVERS][IW_MESSAGES];
-	size_t offset; /* entries read and committed */
-	bool holder;   /* something was ever committed */
+	size_t offset; /* the offset that was committed last: the number of entries */
+	bool holder;   /* a commit has succeeded */
 	uint64_t planned;
 };
 
@@ -164,13 +165,14 @@ struct iw_world {
 	size_t n_entries;
 	/* the host */
 	struct hw_incidents *engine;
-	size_t read;        /* entries that the engine has */
-	int64_t down_until; /* no instance runs until then */
-	int64_t lag_until;  /* the streams are not read until then */
+	size_t read;        /* number of entries that the engine has read */
+	int64_t down_until; /* no instance runs before this time */
+	int64_t lag_until;  /* the streams are not read before this time */
 	int64_t server_until[IW_RECEIVERS];
 	uint64_t taken[IW_RECEIVERS]; /* the highest number that the server has */
 	struct iw_redis redis;
-	bool finished[IW_RECEIVERS][IW_MESSAGES]; /* taken or given up, and not yet committed */
+	bool finished[IW_RECEIVERS]
+		     [IW_MESSAGES]; /* the message was accepted or given up, and this is not committed yet */
 };
 
 void iw_init(struct iw_world *w, uint64_t seed);

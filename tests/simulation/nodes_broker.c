@@ -94,7 +94,7 @@ static void take(struct nw_world *w, struct nw_text *t)
 
 /* --- connections ------------------------------------------------------------------------------------------------- */
 
-/* A lie: what was known goes with the will, too. */
+/* A lie: the node's will also replaces its known tokens. */
 static void forget_known(struct nw_world *w, int name)
 {
 	if (!w->broker.known[name])

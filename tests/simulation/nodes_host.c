@@ -452,12 +452,12 @@ void nw_host_step(struct nw_world *w, struct nw_host *h)
 	if (!h->app && (w->t < h->starts_at || h->paused_until > w->t))
 		return;
 	if (!h->app && h->paused_at)
-		end_pause(w, h); /* its process ended in it */
+		end_pause(w, h); /* the process ended during the pause */
 	nw_running = h;
 	if (!h->app)
 		start(w, h);
 	if (nw_host_acts(w, h)) {
-		flush(w, h); /* what it had decided when it was stopped */
+		flush(w, h); /* sends what the process had decided before it was stopped */
 		wake(w, h);
 		nw_mqtt_step(w, h);
 		nw_links_step(w, h);

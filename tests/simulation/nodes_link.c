@@ -77,7 +77,7 @@ void hw_redis_link_got(struct hw_redis_link *l)
 	(void)l;
 }
 
-/* Which Redis this is. */
+/* Answers INFO with the run id of the Redis. */
 static int answer_info(const struct nw_link *link, redisCallbackFn *fn, void *arg)
 {
 	char text[64];
@@ -114,7 +114,7 @@ int hw_redis_link_command(struct hw_redis_link *l, redisCallbackFn *fn, void *ar
 	return 0;
 }
 
-/* What was published on our channel, or on that of all. */
+/* Receives a message of this node's channel, or of the channel of all nodes. */
 static void heard(struct nw_host *h, const struct nw_msg *msg)
 {
 	struct hw_redis_link *l = h->link[NW_L_HEAR].l;
@@ -185,7 +185,7 @@ void hw_cluster_forget(struct hw_cluster *c)
 	nw_running->link[NW_L_CLUSTER].told = false;
 }
 
-/* As src/redis/cluster.c reads it. */
+/* Reads a member's entry as src/redis/cluster.c does. */
 static void read_entry(struct nw_order *o, const char *json)
 {
 	cJSON *entry = cJSON_Parse(json);

@@ -21,11 +21,11 @@ struct hw_reader {
 	struct nw_host *h;
 	uint64_t conn; /* 0: none */
 	bool up;
-	int64_t dial_at, dialed, silent_at; /* silent_at: since when it cannot reach the broker; 0: it can */
+	int64_t dial_at, dialed, silent_at; /* silent_at: since when the client cannot reach the broker; 0: it can */
 	bool replays, drains;
-	bool expects;         /* a barrier, so that its thread lets nothing gather */
-	struct nw_wire ring;  /* what the thread has read, and signs */
-	struct nw_wire taken; /* not released */
+	bool expects;         /* a barrier is expected, so the thread passes each message on at once */
+	struct nw_wire ring;  /* messages that the thread has read, and its reports */
+	struct nw_wire taken; /* messages that the loop has taken and not released */
 	struct nw_text *now;
 };
 
@@ -34,7 +34,7 @@ struct hw_publisher {
 	enum nw_clients kind;
 	enum nw_wires to, from;
 	int64_t answered_ns;
-	bool reconnects; /* the client has to close its connection */
+	bool reconnects; /* the client must close its connection */
 	uint64_t conn, dialing;
 	int64_t dial_at, dialed, silent_at;
 	unsigned in_flight;
@@ -62,7 +62,7 @@ int nw_name_of(const char *node, size_t len)
 	return -1;
 }
 
-/* "heartwheel/NODE/..." or "nodes/dev-N/..." */
+/* Reads the node or the device from a topic: "heartwheel/NODE/..." or "nodes/dev-N/...". */
 static struct nw_text *read_topic(struct nw_text *t)
 {
 	const char *topic = t->bytes, *first = strchr(topic, '/') + 1, *last = strchr(first, '/');
@@ -190,7 +190,7 @@ void hw_reader_retry(struct hw_reader *r)
 		r->dial_at = r->h->w->t;
 }
 
-/* The connection is lost. */
+/* Called when the reader's connection is lost. */
 static void reader_down(struct hw_reader *r)
 {
 	struct nw_world *w = r->h->w;
@@ -216,7 +216,7 @@ static bool is_peers(const struct nw_host *h, const struct nw_msg *msg)
 	       msg->text->name != h->name;
 }
 
-/* From the socket into the ring. */
+/* Moves messages from the socket into the ring. */
 static void read_socket(struct nw_world *w, struct hw_reader *r)
 {
 	struct nw_wire *wire = &r->h->wire[NW_READ];
@@ -342,7 +342,7 @@ bool hw_publisher_publish(struct hw_publisher *p, const struct hw_publication *w
 	p->in_flight++;
 	if (h->w->lie == NW_LIE_ACK && t->kind == NW_PRESENCE && sim_chance(&h->w->random, 0.5)) {
 		nw_wire_push(&p->answers, (struct nw_msg){.what = NW_PUBACK, .number = what->publish_id});
-		nw_msg_fini(&msg); /* and then it is lost */
+		nw_msg_fini(&msg); /* the message is lost */
 		return true;
 	}
 	nw_put(h, p->to, msg);

@@ -10,9 +10,9 @@
 #include "daemon/broker/broker.h"
 #include "nodes_world.h"
 
-#define STEPS            5 /* it looks once in so many */
+#define STEPS            5 /* the oracle checks after each so many steps */
 #define TIMEOUT_SLACK_NS (60 * HW_NS_PER_MS)
-#define PAUSES_NS        HW_NS_PER_S /* of a host that are too short to be noticed */
+#define PAUSES_NS        HW_NS_PER_S /* total length of the pauses of a host that are too short to be noticed */
 
 static int64_t lease_ns(const struct nw_world *w)
 {
@@ -317,7 +317,7 @@ void nw_oracle_entry(struct nw_world *w, int instance, const struct nw_entry *e)
 
 /* --- 5: every death is found in time ------------------------------------------------------------------------------ */
 
-/* Of all hosts' timeouts. */
+/* Returns the longest timeout of all hosts. */
 static int64_t longest_ns(const struct nw_world *w)
 {
 	return (w->plan.timeout_ms + (w->plan.other_timeouts ? 700 * w->plan.hosts : 0)) * HW_NS_PER_MS;
@@ -456,7 +456,8 @@ void nw_oracle_confirms(struct nw_world *w, struct nw_host *h, const struct nw_i
 		if (old->device != e.device || old->seq != e.seq)
 			continue;
 		if (!entered && instance == w->master && old->forgotten == INT64_MAX)
-			old->forgotten = w->t; /* sent again, but another host's entry has the same state already */
+			old->forgotten = w->t; /* the transition was sent again, but an entry of another host already
+			                          has the same state */
 		return;
 	}
 	if (!entered)
@@ -614,7 +615,7 @@ static void check_views(struct nw_world *w, int device, enum hw_state truth)
 	}
 }
 
-/* Whether a Redis has just this of a device. */
+/* Whether a Redis has exactly this state of the device. */
 static bool is_stored(const struct nw_world *w, int device, uint64_t seq)
 {
 	bool any = false;

@@ -10,7 +10,7 @@ static struct nw_redis *at(struct nw_world *w, int instance)
 	return &w->redis[instance];
 }
 
-/* Of the host of any of them. */
+/* Returns the clock of the machine on which all instances run. */
 static int64_t clock_ms(const struct nw_world *w)
 {
 	return NW_WALL_MS + (w->t + w->redis_wall_off) / HW_NS_PER_MS;
@@ -292,7 +292,7 @@ static enum nw_result newer(struct nw_item *i, const struct nw_hash *h)
 	return NW_NEWER;
 }
 
-/* transition.lua. */
+/* Does what transition.lua does for one device. */
 static enum nw_result transition(struct nw_world *w, int instance, struct nw_item *i)
 {
 	struct nw_redis *r = at(w, instance);
@@ -479,7 +479,6 @@ void nw_redis_failover(struct nw_world *w)
 	for (unsigned p = 0; p < HW_PARTITIONS; p++)
 		new->most[p] = new->d.owner[p].token;
 	new->up = true;
-	new->flushed_at = old->flushed_at;
 	old->up = sim_chance(&w->random, 0.6);
 	w->master = w->instances++;
 	w->snapshots = 0;

@@ -282,7 +282,7 @@ static void lack_half(struct nw_world *w)
 	next(w, 0);
 }
 
-/* Of those, what this host owns. */
+/* Chooses the devices with even numbers that this host owns. */
 static void pick_those_of(struct nw_world *w, int host)
 {
 	for (int d = 0; d < w->plan.devices; d += 2)
@@ -310,7 +310,7 @@ static void new_devices(struct nw_world *w)
 	}
 }
 
-/* Two processes with the same name, and no other node. */
+/* There are two processes with the same name, and no other node. */
 static void namesake(struct nw_world *w)
 {
 	(void)w;
@@ -353,7 +353,7 @@ static void link_first(struct nw_world *w)
 	}
 }
 
-/* The last answer to its load is on its way. */
+/* Whether the last answer to the host's load is on its way. */
 static bool has_read_all(const struct nw_world *w, int host)
 {
 	const struct nw_wire *wire = &w->host[host].wire[NW_FROM_REDIS + NW_L_SINK];

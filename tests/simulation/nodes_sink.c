@@ -16,14 +16,14 @@
 #define RECORDS    64
 #define KEPT       512
 #define KEPT_NS    (60 * HW_NS_PER_S)
-#define FIRST      (UINT64_C(1) << 32) /* places before it are of what is sent again */
+#define FIRST      (UINT64_C(1) << 32) /* lesser places are those of transitions that are sent again */
 
 struct nw_ringed {
 	struct hw_transition t;
 	uint64_t epoch;
-	int64_t queued_ns; /* or, of one that is kept, confirmed then */
+	int64_t queued_ns; /* when the item was queued; of a transition that is kept: when it was confirmed */
 	int ack;           /* the device whose status the broker has acknowledged; -1: a transition */
-	bool again;        /* it was confirmed before */
+	bool again;        /* the transition was confirmed before */
 };
 
 struct nw_looking {
@@ -42,11 +42,11 @@ struct hw_redis {
 	struct hw_mono down_since;
 	int64_t started_wall_ms;
 
-	struct nw_ringed *ring; /* owned; places count up for ever */
+	struct nw_ringed *ring; /* owned; the place of an item is a number that only grows */
 	size_t cap;
 	uint64_t head, sent, tail;
-	unsigned flying[RECORDS];       /* transitions of a device on their way */
-	unsigned calls[NW_REFRESH + 1]; /* on their way */
+	unsigned flying[RECORDS];       /* for each device: the number of its transitions that are under way */
+	unsigned calls[NW_REFRESH + 1]; /* for each kind: the number of calls under way */
 	bool refresh[RECORDS], rewrite[RECORDS];
 	bool sweep, comparing;
 
@@ -54,7 +54,7 @@ struct hw_redis {
 	size_t n_kept;
 
 	enum { NONE, WANTED, STATES, OUTBOX, DONE, AGAIN } stage;
-	bool next, loaded; /* loaded: once at least */
+	bool next, loaded; /* loaded: a load has ended at least once */
 	int pages;
 	uint64_t devices;
 
@@ -62,7 +62,7 @@ struct hw_redis {
 		bool read, written, left, doubted, in_flight;
 		int64_t old_ms, saw_ms, sent_ms, written_ms;
 	} mark;
-	struct nw_looking *looking; /* owned, in the order of the asking */
+	struct nw_looking *looking; /* owned, in the order of the requests */
 	struct hw_redis_stats stats;
 };
 
@@ -100,7 +100,7 @@ static bool owns(const struct hw_redis *r, int device, uint64_t epoch, struct hw
 	return true;
 }
 
-/* What the store is to hold of it. */
+/* Returns what the store must contain about the device. */
 static struct nw_hash picture(const struct hw_redis *r, const struct hw_device *d)
 {
 	struct nw_hash h = {.there = true,
@@ -190,7 +190,7 @@ static struct nw_call *call_new(enum nw_item_kind kind)
 	return c;
 }
 
-/* False: it must wait for an answer. */
+/* Returns false if the write must wait for an answer. */
 static bool add_pending_write(struct hw_redis *r, struct nw_call *c, uint64_t place)
 {
 	const struct nw_ringed *e = at(r, place);
@@ -231,7 +231,7 @@ static bool send_call(struct hw_redis *r, struct nw_call *c)
 	return nw_link_ask(r->h, NW_L_SINK, (struct nw_msg){.what = NW_CALL, .body = c});
 }
 
-/* All before this place are confirmed. */
+/* Called when all items before this place are confirmed: removes them, and keeps their transitions for a while. */
 static void confirm(struct hw_redis *r, uint64_t place)
 {
 	int64_t now = nw_host_now(r->h->w, r->h).mono.ns;
@@ -420,7 +420,7 @@ void hw_redis_load(struct hw_redis *r)
 		r->stage = WANTED;
 }
 
-/* Of a standby, which this world has not. */
+/* Only for standby, which this world does not have. */
 void hw_redis_load_late(struct hw_redis *r)
 {
 	r->stage = WANTED;
@@ -584,7 +584,7 @@ const char *hw_redis_server(const struct hw_redis *r)
 
 /* --- up and down ------------------------------------------------------------------------------------------------- */
 
-/* Confirmed transitions go before all that are pending. */
+/* Sends confirmed transitions again, before all pending ones. */
 static void send_again(struct hw_redis *r)
 {
 	int64_t now = nw_host_now(r->h->w, r->h).mono.ns;

@@ -161,7 +161,7 @@ void nw_tail_up(struct nw_host *h, int server)
 	bool other = t->server >= 0 && server != t->server;
 	t->server = server;
 	if (other && t->started) {
-		t->gap = HW_TAIL_SERVER; /* also a gap that was found at the server before */
+		t->gap = HW_TAIL_SERVER; /* this also replaces a gap that was found at the previous server */
 		t->in_gap = true;
 	}
 	t->up = true;
@@ -208,7 +208,7 @@ struct hw_stream_id hw_tail_offset(const struct hw_tail *t)
 	return t->place;
 }
 
-/* There are no rights in here. */
+/* This world has no rights that could be denied. */
 bool hw_tail_is_denied(const struct hw_tail *t)
 {
 	(void)t;

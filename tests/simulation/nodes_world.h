@@ -40,37 +40,37 @@
 
 /* --- wires ------------------------------------------------------------------------------------------------------ */
 
-/* A message of the broker's, or to it; shared. */
+/* A message from or to the broker. Shared: `refs` counts its users. */
 struct nw_text {
 	int refs;
 	int name, device; /* name: the node of a presence, or of known tokens. device: the device of a status or
 	                   * heartbeat. -1: none */
 	enum { NW_BEAT, NW_GOODBYE, NW_STATUS, NW_PRESENCE, NW_KNOWN, NW_CANARY } kind;
-	bool genuine; /* of a goodbye: the device is gone */
+	bool genuine; /* of a goodbye: the device has stopped */
 	size_t topic_len, len;
 	char bytes[]; /* topic, payload, each with a NUL */
 };
 
 enum nw_what {
-	NW_HELLO,     /* to Redis: a connection is made */
-	NW_ORDER,     /* ... an order of src/nodes */
-	NW_SHOUT,     /* ... published on the nodes' channel */
-	NW_CALL,      /* ... of the sink: struct nw_call */
-	NW_LOAD,      /* ... of the sink: the hashes of devices from `number` on: struct nw_hashes */
-	NW_OUTBOX,    /* ... of the sink: the outbox */
-	NW_MARK,      /* ... of the sink: writes its sight record, and reports the one that was there: struct nw_mark */
-	NW_LOOK,      /* ... of the sink: tells the mark */
-	NW_RANGE,     /* ... of the tail: struct nw_range */
-	NW_BLOCK,     /* ... of the tail: answer when there are entries after that offset */
-	NW_CONNECT,   /* to the broker: a session of the publisher */
-	NW_PUBLISH,   /* ... `text` */
-	NW_BARRIER,   /* ... and from it, to a reader */
-	NW_EVICT,     /* ... over a connection of its own; `text`: what is published in the node's place */
-	NW_SUBSCRIBE, /* ... a reader's */
-	NW_REPLAY,    /* ... what is retained is asked for once more */
+	NW_HELLO,   /* to Redis: a connection is made */
+	NW_ORDER,   /* ... an order of src/nodes */
+	NW_SHOUT,   /* ... a message for the nodes' channel */
+	NW_CALL,    /* ... of the sink: struct nw_call */
+	NW_LOAD,    /* ... of the sink: the hashes of devices from `number` on: struct nw_hashes */
+	NW_OUTBOX,  /* ... of the sink: the outbox */
+	NW_MARK,    /* ... of the sink: writes its sight record, and reports the one that was there: struct nw_mark */
+	NW_LOOK,    /* ... of the sink: reads its sight record */
+	NW_RANGE,   /* ... of the tail: struct nw_range */
+	NW_BLOCK,   /* ... of the tail: Redis answers as soon as it has an entry after that offset */
+	NW_CONNECT, /* to the broker: the publisher begins a session */
+	NW_PUBLISH, /* ... the publisher publishes `text` */
+	NW_BARRIER, /* ... a barrier; also from the broker to a reader */
+	NW_EVICT, /* ... an eviction, over its own connection; `text`: what it publishes in place of the evicted node */
+	NW_SUBSCRIBE, /* ... a reader subscribes */
+	NW_REPLAY,    /* ... a reader requests the retained messages again */
 	NW_CONNACK,   /* from the broker */
-	NW_PUBACK,    /* ... of the message with the token `number` */
-	NW_CLOSED,    /* ... the connection */
+	NW_PUBACK,    /* ... acknowledges the message whose number is `number` */
+	NW_CLOSED,    /* ... the connection was closed */
 	NW_EVICTED,   /* ... the eviction of `number` is done, or was refused */
 	NW_REFUSED,
 	NW_SUBACK,   /* to a reader */
@@ -144,14 +144,14 @@ struct nw_member {
 	uint64_t run, count;
 	bool left; /* the member has left; Redis keeps its name for an hour, and no run of a seed is longer than that */
 	struct hw_partitions unable;
-	char entry[NW_ENTRY]; /* what it says of its groups */
-	int64_t renewed;      /* the oracle's: joined, or renewed last then; */
-	int64_t joined;       /* joined this Redis first then */
+	char entry[NW_ENTRY]; /* the JSON in which the node reports its groups */
+	int64_t renewed;      /* for the oracle: when the node last joined or renewed */
+	int64_t joined;       /* for the oracle: when the node first joined at this Redis */
 };
 
 struct nw_mark {
 	bool there, left; /* left: another run has the name, so nothing was written */
-	bool anew;        /* to be put where there is none, too */
+	bool anew;        /* the record is written even if Redis has none */
 	uint64_t run;
 	int64_t ms;
 };
@@ -165,7 +165,7 @@ struct nw_data {
 	struct nw_hash device[NW_DEVICES];
 	bool outbox[NW_DEVICES];
 	size_t n_entries;
-	size_t first; /* those before it were trimmed */
+	size_t first; /* earlier entries were trimmed */
 	struct hw_stream_id last;
 };
 
@@ -179,7 +179,6 @@ struct nw_redis {
 		struct hw_stream_id place;
 	} blocked[NW_HOSTS];                         /* by host: the tail waits for entries after its offset */
 	struct hw_fencing_token most[HW_PARTITIONS]; /* the oracle's: the greatest token accepted */
-	struct hw_stream_id flushed_at;              /* entries since then */
 };
 
 /* A request on its way to Redis, with its data, and then its answer. */
@@ -190,8 +189,8 @@ struct nw_order {
 	struct hw_fencing_token token[HW_PARTITIONS];
 	struct hw_record expected[HW_PARTITIONS];
 	struct hw_partitions unable;
-	char entry[NW_ENTRY]; /* our own */
-	bool full;            /* no answer yet over this connection: the next one has all owners */
+	char entry[NW_ENTRY]; /* the entry of the node that sends the order */
+	bool full;            /* this connection has had no answer yet, so the answer contains all owners */
 
 	struct hw_nodes_answer answer;
 	struct hw_member_entry member[NW_HOSTS];
@@ -211,7 +210,7 @@ struct nw_item {
 	bool outbox, again;
 	enum nw_result result;
 	uint64_t stored;
-	struct hw_fencing_token newer; /* whose the record or the partition is */
+	struct hw_fencing_token newer; /* the token of the owner that Redis knows for the device or the partition */
 };
 
 #define NW_ITEMS 8
@@ -231,10 +230,10 @@ struct nw_hashes {
 #define NW_PAGE 16
 struct nw_range {
 	struct hw_stream_id after;
-	bool end;        /* the last entry alone is asked for */
+	bool end;        /* only the last entry is requested */
 	bool gone, more; /* the answer */
 	struct hw_stream_id last;
-	int server; /* which it is */
+	int server; /* the instance that answered */
 	size_t n;
 	struct nw_entry entry[NW_PAGE];
 };
@@ -246,7 +245,7 @@ enum nw_clients { NW_C_SESSION, NW_C_READER, NW_C_BARRIERS };
 
 struct nw_client {
 	uint64_t conn; /* 0: none */
-	int host;      /* whose it is */
+	int host;      /* the host to which it belongs */
 	int64_t lapse; /* since when the host has been cut off; INT64_MAX: the host can be reached */
 	struct nw_text *will;
 };
@@ -274,7 +273,7 @@ struct nw_broker {
 	struct nw_begun begun[NW_HOSTS];             /* by name */
 	int64_t stopped_until;
 	uint64_t ids;
-	struct nw_text *held[4096]; /* of devices, while it stands still */
+	struct nw_text *held[4096]; /* messages of devices, while the broker stands still */
 	size_t n_held;
 };
 
@@ -288,12 +287,12 @@ struct nw_link {
 	int instance; /* -1: not connected */
 	int last;     /* for the oracle: the instance that answered the last request */
 	uint64_t conn;
-	bool up;         /* greeted */
+	bool up;         /* Redis has greeted the client */
 	int64_t asked;   /* the oldest unanswered request */
 	unsigned awaits; /* requests */
 	int64_t leave_at, redial_at;
 	struct hw_redis_link *l; /* of cluster_redis.c's */
-	redisCallbackFn *heard;  /* takes what is published */
+	redisCallbackFn *heard;  /* receives the messages of the channel */
 	uint64_t version_told;   /* of the owners */
 	bool told;
 };
@@ -310,7 +309,8 @@ struct nw_host {
 	bool is_deaf;     /* none of its groups has the devices' filters, or those of the children */
 	uint64_t run, starts;
 	double drift;
-	int64_t mono_off, wall_off, slept; /* its clocks against the world's */
+	int64_t mono_off, wall_off,
+		slept; /* by how much its clocks differ from the world's clock; slept: time in suspension */
 	int64_t paused_until, cut_redis, cut_broker, starts_at;
 	bool suspends; /* the pause is a suspension of the machine */
 	int64_t paused_at;
@@ -336,17 +336,18 @@ struct nw_host {
 
 	/* The oracle's. */
 	int64_t started;
-	int64_t sight;                                      /* ns in which it could read, in all */
-	int64_t unasked;                                    /* ns in which the host could not read although no
-	                                                     * barrier revealed this */
-	int64_t mute_since;                                 /* its publisher is not connected; or now */
+	int64_t sight;      /* for how long it could read, in total (ns) */
+	int64_t unasked;    /* ns in which the host could not read although no
+	                     * barrier revealed this */
+	int64_t mute_since; /* since when its publisher has not been connected; now if it is connected */
 	int64_t heard[NW_DEVICES], heard_sight[NW_DEVICES]; /* heard: the world's time of the last heartbeat;
 	                                                     * heard_sight: `sight` at that time. 0: no heartbeat in
 	                                                     * this run */
 	int64_t heard_seen[NW_DEVICES];                     /* the host's own seeing clock then */
-	bool knew[NW_DEVICES];                              /* as online or offline */
-	int in_a_row[NW_DEVICES];                           /* heartbeats, each within a timeout after the one before */
-	int64_t bye[NW_DEVICES], false_bye[NW_DEVICES];     /* a goodbye was taken: genuine, or not */
+	bool knew[NW_DEVICES];    /* the host had a record of the device, with a state that was stored */
+	int in_a_row[NW_DEVICES]; /* heartbeats, each within a timeout after the one before */
+	int64_t bye[NW_DEVICES],
+		false_bye[NW_DEVICES]; /* when the host last handled a goodbye: a genuine one, a false one */
 	int64_t missed[NW_DEVICES], missed_sight[NW_DEVICES]; /* the same for the last heartbeat that passed and that
 	                                                       * this host will never read */
 };
@@ -361,7 +362,7 @@ enum nw_trouble {
 	NW_CUT_BOTH,
 	NW_CRASH,
 	NW_ROLL, /* a clean stop, and a start */
-	NW_DROP, /* the publisher's connection */
+	NW_DROP, /* the connection of the publisher is lost */
 	NW_DROP_READER,
 	NW_FAILOVER,
 	NW_FLUSH,
@@ -369,7 +370,7 @@ enum nw_trouble {
 	NW_BROKER_STANDS,
 	NW_BROKER_RESTART,
 	NW_CLOCK,
-	NW_MASS, /* many devices die or return at once; perhaps a node with them */
+	NW_MASS, /* many devices die or return at once; perhaps a node dies or joins at the same time */
 	NW_TROUBLES
 };
 
@@ -379,9 +380,9 @@ enum nw_lie {
 	NW_LIE_EVICT,   /* no client is disconnected at the broker, but the answer says so */
 	NW_LIE_BARRIER, /* barriers return before messages that were sent earlier */
 	NW_LIE_ACK,     /* a presence is acknowledged before the broker has it */
-	NW_LIE_CONFIRM, /* a session needs no renewal */
+	NW_LIE_CONFIRM, /* statuses are published before a renewal of this session was confirmed */
 	NW_LIE_PEERS,   /* the other nodes' presences are not read */
-	NW_LIE_WILL,    /* a will replaces what was known, too */
+	NW_LIE_WILL,    /* a will also replaces the known tokens */
 	NW_LIE_EPOCH,   /* Redis does not compare tokens */
 	NW_LIE_TWICE,   /* a transition to the stored state gets another entry */
 	NW_LIE_COUNT,   /* a removal does not compare run and count */
@@ -391,17 +392,17 @@ enum nw_lie {
 	NW_LIE_COMPARE, /* the store is not compared: after an unclean end, a load, or a change of the master */
 	NW_LIE_FLUSHED, /* a drained partition counts as settled at once, and is released as clean */
 	NW_LIE_CLAIM,   /* a claim compares no record */
-	NW_LIE_GONE,    /* who was removed goes on */
+	NW_LIE_GONE,    /* a node that was removed continues */
 	NW_LIE_GATE,    /* a watcher's verdicts are announced */
-	NW_LIE_FENCE,   /* statuses go out without asking the fence */
+	NW_LIE_FENCE,   /* statuses are published although the fence does not pass them */
 	NW_LIE_JOIN,    /* joining replaces another run of the same name */
-	NW_LIE_SILENT,  /* nobody is ever removed */
+	NW_LIE_SILENT,  /* no silent member is removed */
 	NW_LIE_RELEASE, /* a release is not written */
 	NW_LIE_SWEEP,   /* records about devices of claimed partitions are ignored */
 	NW_LIE_REREAD,  /* after a gap, or refused transitions, the store is not read again */
 	NW_LIE_STALL,   /* the loop does not notice that it stood still */
 	NW_LIE_NEWER,   /* a newer entry in the store is not reported */
-	NW_LIE_STREAM,  /* what the others write is not followed */
+	NW_LIE_STREAM,  /* the entries of other nodes are not read */
 	NW_LIE_REWRITE, /* a device that is written again, in another state, gets no entry */
 	NW_LIE_RELINK,  /* hashes that were read from the previous Redis are not read again */
 	NW_LIE_SAME,    /* if an earlier run of the same name owned a partition, a claim gets the token of that run */
@@ -410,9 +411,9 @@ enum nw_lie {
 	                 * same */
 	NW_LIE_WHO,     /* any Redis that answers counts as the one whose stream is followed */
 	NW_LIE_FORM,    /* a heartbeat in another form counts as one in ours */
-	NW_LIE_PROVE,   /* it is not noticed that the store is emptied while it is read */
+	NW_LIE_PROVE,   /* the node does not notice that the store was emptied while it read the store */
 	NW_LIE_LINKS,   /* the links for devices and for owners count as links to one Redis */
-	NW_LIE_PROOFS,  /* no node asks whether another one proves a parent by its children */
+	NW_LIE_PROOFS,  /* no node checks whether another node proves a parent by its children */
 	NW_LIES
 };
 
@@ -459,9 +460,7 @@ struct nw_plan {
 		NW_OTHER_FILTERS,
 		NW_OTHER_NAMES,
 		NW_OTHER_CHILDREN
-	} differs;    /* of the last host: it
-	               * hears no device; or
-	               * no child */
+	} differs;    /* how the groups of the last host differ: it hears no device (filters, names), or no child */
 	double turns; /* deaths and returns a second */
 	int devices;
 	/* Devices 1 to NW_CHILDREN have device 0 as parent. NW_TAKES: if device 0 ends, they go offline, too.
@@ -471,7 +470,7 @@ struct nw_plan {
 };
 
 struct nw_life {
-	bool alive, wills; /* its connection leaves a will */
+	bool alive, wills; /* wills: the connection of the device has a will */
 	int64_t since, next_beat, interval;
 	int64_t torn; /* when the broker ended the device's connection; the device then connects again */
 	struct nw_text *beat, *goodbye, *false_goodbye;
@@ -503,14 +502,14 @@ struct nw_world {
 	struct sim_random random;
 	uint64_t seed;
 	int64_t t, trouble_end; /* ns */
-	int64_t last_event;     /* the last trouble began or ended then */
-	int64_t moved;          /* a partition was claimed or given up last then */
+	int64_t last_event;     /* when a trouble last began or ended */
+	int64_t moved;          /* when a partition was last claimed or given up */
 	enum nw_lie lie;
 	enum nw_scene scene;
-	int stage;                /* of the scene; */
-	int64_t since;            /* begun then, */
-	uint64_t claimed;         /* when so many partitions had been claimed; */
-	bool theirs[NW_DEVICES];  /* it is about these */
+	int stage;                /* the present stage of the scene */
+	int64_t since;            /* when the stage began */
+	uint64_t claimed;         /* the number of take-overs when the stage began */
+	bool theirs[NW_DEVICES];  /* the devices that the scene concerns */
 	int64_t marked, moved_ns; /* marked: the number of the barrier after which it begins; moved_ns: for how long
 	                           * it had lasted by then */
 	int64_t starved;          /* until when no host has memory to read everything again */
@@ -524,13 +523,13 @@ struct nw_world {
 	int snapshots;
 	struct nw_broker broker;
 	struct nw_life device[NW_DEVICES];
-	int64_t ended[NW_DEVICES]; /* a host called it offline last then */
-	int64_t began[NW_DEVICES]; /* a host called it online last then */
+	int64_t ended[NW_DEVICES]; /* when a host last called the device offline */
+	int64_t began[NW_DEVICES]; /* when a host last called the device online */
 	enum hw_reason ended_by[NW_DEVICES];
 	uint64_t ended_run[NW_DEVICES];
 	unsigned part[NW_DEVICES];
 	bool in_use[HW_PARTITIONS];
-	int64_t unowned[HW_PARTITIONS]; /* since then; 0: owned */
+	int64_t unowned[HW_PARTITIONS]; /* since when the partition has had no owner; 0: it has one */
 	int64_t good_since;             /* since when some node could have taken over; INT64_MAX: no node could */
 	struct nw_grant *grant;
 	size_t n_grants, cap_grants;
@@ -567,7 +566,7 @@ void nw_put(struct nw_host *h, enum nw_wires wire, struct nw_msg msg);
 void *nw_alloc(size_t size);
 /* Whether a message has arrived at the end of the wire. */
 bool nw_arrived(const struct nw_world *w, const struct nw_wire *wire);
-/* With one reference. */
+/* Returns a text with one reference. */
 struct nw_text *nw_text_new(const char *topic, const char *payload, size_t len);
 struct nw_text *nw_text_ref(struct nw_text *t);
 void nw_text_unref(struct nw_text *t);
@@ -575,7 +574,7 @@ const char *nw_payload(const struct nw_text *t);
 int nw_name_of(const char *node, size_t len);
 
 /* Redis */
-/* Which run of Redis it is; "" of none (-1). */
+/* Returns the run id of an instance; "" for none (-1). */
 const char *nw_redis_run(int instance);
 void nw_redis_serve(struct nw_world *w, struct nw_host *h, enum nw_links k, struct nw_msg *msg);
 void nw_redis_snapshot(struct nw_world *w);
@@ -585,7 +584,7 @@ bool nw_redis_reachable(const struct nw_world *w, const struct nw_host *h);
 
 /* the broker */
 void nw_broker_serve(struct nw_world *w, struct nw_host *h, enum nw_wires k, struct nw_msg *msg);
-/* A device publishes; the reference is borrowed. */
+/* A device publishes the text, which is borrowed. */
 void nw_broker_hears(struct nw_world *w, struct nw_text *t);
 void nw_broker_step(struct nw_world *w);
 void nw_broker_end(struct nw_world *w, int name, enum nw_clients kind, bool will);
@@ -611,11 +610,11 @@ void nw_host_stop(struct nw_world *w, struct nw_host *h);
 void nw_host_pause(struct nw_world *w, struct nw_host *h, int64_t until, bool suspends);
 struct hw_now nw_host_now(const struct nw_world *w, const struct nw_host *h);
 bool nw_host_acts(const struct nw_world *w, const struct nw_host *h);
-/* How far apart its barriers are, at rest. */
+/* Returns the interval of the host's barriers without a reason to send them sooner. */
 int64_t nw_pace_ms(const struct nw_host *h);
-/* Its descriptors, for the loop. */
+/* Whether the loop can read from this descriptor of the host. */
 bool nw_mqtt_readable(const struct nw_host *h, int fd);
-/* What its threads and links do by themselves. */
+/* Runs a step of the host's threads and links. */
 void nw_mqtt_step(struct nw_world *w, struct nw_host *h);
 void nw_mqtt_reader_step(struct nw_world *w, struct nw_host *h, int64_t planned);
 void nw_mqtt_drop(struct nw_world *w, struct nw_host *h, enum nw_clients kind);
@@ -636,7 +635,7 @@ int nw_device_of(const char *id, size_t len);
 
 /* trouble */
 void nw_plan_draw(struct nw_world *w);
-/* One kind of trouble alone, and often. */
+/* Plans only one kind of trouble, and often. */
 void nw_plan_only(struct nw_world *w, enum nw_trouble k);
 /* Plans all kinds of trouble, often, with three nodes, and devices that stop and return often. For the search of
  * lies. */
@@ -645,7 +644,7 @@ void nw_trouble_step(struct nw_world *w);
 const char *nw_trouble_name(enum nw_trouble k);
 
 /* scenes */
-/* A scene, and no other trouble. */
+/* Plans a scene, and no other trouble. */
 void nw_plan_scene(struct nw_world *w, enum nw_scene s);
 void nw_scene_step(struct nw_world *w);
 const char *nw_scene_name(enum nw_scene s);
@@ -670,7 +669,7 @@ void nw_oracle_connects(struct nw_world *w, struct nw_host *h);
 void nw_oracle_failover(struct nw_world *w);
 void nw_oracle_flush(struct nw_world *w);
 void nw_oracle_step(struct nw_world *w);
-/* What a host has a device as. */
+/* Returns the state of a device in a host's record. */
 enum hw_state nw_view(const struct nw_host *h, int device);
 void nw_oracle_end(struct nw_world *w);
 

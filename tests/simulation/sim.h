@@ -35,29 +35,29 @@ enum sim_lie {
 	SIM_DEAF,          /* no message is passed on after a while */
 	SIM_IDLE,          /* the core gets no call when its time has come */
 	SIM_FORGED,        /* every barrier is reported as returned when the loop next wakes, and none is sent */
-	SIM_TWICE,         /* a transition is said twice */
+	SIM_TWICE,         /* a transition is passed on twice */
 	SIM_LOST_WRITE,    /* the store does not write that a device is offline */
 	SIM_UNSENT_STATUS, /* a status is reported as acknowledged, and is not sent */
 	SIM_BLINDED,       /* a stall of the loop is reported that did not happen */
 	SIM_HASTY,         /* timeouts are a fifth shorter than configured */
-	SIM_SLUGGISH,      /* ... longer by a half and a second */
+	SIM_SLUGGISH,      /* ... half again as long, and a second longer */
 	SIM_KEYLESS,       /* a plain refresh that finds no key counts as one that has extended it */
 	SIM_LEFT_OUT,      /* the elements of a list that the core has not handled are not passed to it again */
 	SIM_FIRST_ALONE,   /* only the first element of a list is passed on */
 	SIM_LIES,
-	/* Such as only one kind of trouble can find out. */
+	/* Lies that are found only with a certain kind of trouble. */
 	SIM_TOGETHER = SIM_LIES, /* barriers and canaries are sent on the connection of the statuses */
 	SIM_ANSWERED,            /* barriers are reported as acknowledged, and their connection is not opened again */
 	SIM_UNTOLD,              /* the state of a bridge is not passed on */
 	/* The following lies can be found only in a fleet with online_after, with parents, or with learned timeouts. */
 	SIM_RETURNS_LIES,
 	SIM_EAGER = SIM_RETURNS_LIES, /* one heartbeat brings every device back */
-	SIM_COY,                      /* two more than was asked for do */
+	SIM_COY,                      /* it takes two heartbeats more than configured */
 	SIM_PARENT_LIES,
 	SIM_PROVEN = SIM_PARENT_LIES, /* children prove their parent, although child_proves is off */
-	SIM_ORPHANED,                 /* ... are taken by it */
+	SIM_ORPHANED,                 /* children go offline with their parent, although parent_death is off */
 	SIM_ALL_LIES,
-	/* Such as only a fleet that learns can find out. */
+	/* Lies that are found only in a fleet that learns its timeouts. */
 	SIM_LEARNING_LIES = SIM_ALL_LIES,
 	SIM_LAVISH = SIM_LEARNING_LIES, /* the core is configured with more mistakes a day than it may make */
 	SIM_LENIENT,                    /* no learned timeout is shorter than an hour */
@@ -91,7 +91,7 @@ extern struct sim *sim_running;
 
 /* Draws the plan of a seed; the caller may then change s->plan. */
 void sim_init(struct sim *s, uint64_t seed);
-/* Runs it to its end or to the first breach. */
+/* Runs the plan to its end, or to the first breach. */
 void sim_run(struct sim *s);
 void sim_fini(struct sim *s);
 
@@ -107,7 +107,7 @@ static inline void sim_at(struct sim *s, int64_t at, enum sim_kind kind, uint32_
 
 /* Adds an event to the hash, and to the trace if there is one. */
 void sim_trace(struct sim *s, const char *what, int64_t a, int64_t b);
-/* Goes into the trace alone. */
+/* Adds an event to the trace only. */
 void sim_note(const struct sim *s, const char *what, int64_t a, int64_t b);
 /* Reports a breach, and ends the run. */
 void sim_breach(struct sim *s, const char *format, ...) __attribute__((format(printf, 2, 3)));

@@ -190,8 +190,8 @@ static void forget_connection(struct sim *s, uint32_t c)
 	k->last_at = 0;
 }
 
-/* One of the monitor's own connections is broken without a notice. The monitor notices at the latest by its
- * keepalive. */
+/* Breaks one of the monitor's own connections, so that no end notices it at once. The monitor notices it by its
+ * keepalive at the latest. */
 static void carry_nothing(struct sim *s, uint32_t c)
 {
 	struct sim_client *k = &s->broker.client[c];
@@ -208,7 +208,7 @@ static void kick(struct sim *s, uint32_t c)
 	bool lost = b->client[c].lost;
 	forget_connection(s, c);
 	if (lost) {
-		carry_nothing(s, c); /* the client still takes the connection for open */
+		carry_nothing(s, c); /* the client does not know yet that the connection is closed */
 	} else if (c < s->plan.devices) {
 		sim_at(s, s->now + NOTICE_NS, SIM_CLOSED, c, b->client[c].conn, 0);
 	} else if (is_reader(s, c)) {
@@ -221,7 +221,7 @@ static void kick(struct sim *s, uint32_t c)
 	}
 }
 
-/* MQTT 3.1.1: every subscription delivers all retained messages. */
+/* Delivers all retained messages to a new subscription, as MQTT 3.1.1 demands. */
 static void replay(struct sim *s, uint32_t r)
 {
 	for (uint32_t i = 0; i < s->plan.devices; i++) {
@@ -236,7 +236,7 @@ static void replay(struct sim *s, uint32_t r)
 	}
 }
 
-/* The state of a group's bridge is retained. */
+/* Sends the state of a group's bridge, which is retained. */
 static void tell_bridge(struct sim *s, unsigned g, bool retained)
 {
 	if (s->plan.bridge[g])
@@ -348,7 +348,7 @@ void sim_broker_on_in(struct sim *s, uint32_t c, uint32_t conn)
 	make_ready(s, c);
 }
 
-/* The publisher sends with QoS 1. */
+/* Acknowledges a packet of the publisher, which sends with QoS 1. */
 static void acknowledge(struct sim *s, const struct sim_packet *p)
 {
 	pipe_push(s, s->plan.readers + 1,
@@ -391,7 +391,7 @@ static void process(struct sim *s, uint32_t c, struct sim_packet p)
 	}
 }
 
-/* Bytes, about. */
+/* Returns the approximate size of a packet in bytes. */
 static int size_of(const struct sim_packet *p)
 {
 	return p->what == SIM_STATUS ? 250 : p->what == SIM_CANARY ? 150 : 100;
@@ -565,7 +565,7 @@ void sim_broker_lose(struct sim *s, uint32_t c)
 		carry_nothing(s, c);
 }
 
-/* What TCP held back is delivered. */
+/* Delivers the packets that TCP has held back. */
 static void release(struct sim *s, struct sim_fifo *f, int64_t *last_at, enum sim_kind kind, uint32_t who,
                     uint32_t stamp)
 {

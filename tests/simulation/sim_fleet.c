@@ -28,7 +28,8 @@ void sim_fleet_init(struct sim *s)
 		d->loss = sim_chance(&s->random, p->lossy_share) ? p->loss : 0;
 		d->delay_ns = sim_spread(&s->random, HW_NS_PER_MS / 2, p->delay_max_ns);
 		d->keepalive_ns = sim_between(&s->random, 10, 60) * HW_NS_PER_S;
-		d->will = sim_chance(&s->random, p->wills) && !p->bridge[d->group]; /* a bridge brings none */
+		/* A bridge does not pass wills on. */
+		d->will = sim_chance(&s->random, p->wills) && !p->bridge[d->group];
 		if (sim_chance(&s->random, p->sleepers))
 			d->nap_ns = p->timeout_ns[d->group] * sim_between(&s->random, 1, 8);
 		d->nap_spare_ms = 500;

@@ -12,7 +12,8 @@ static void put_behind(struct sim_device *d, const struct sim_device *gateway, u
 {
 	d->gateway = which;
 	d->interval_ns = gateway->interval_ns;
-	d->nap_spare_ms += gateway->interval_ns / HW_NS_PER_MS * 5 / 4; /* it is heard with the next list */
+	/* The gateway reports the device only with its next list. */
+	d->nap_spare_ms += gateway->interval_ns / HW_NS_PER_MS * 5 / 4;
 }
 
 static void place_group(struct sim *s, unsigned g)

@@ -6,10 +6,10 @@
 #include "sim.h"
 
 #define TICK_NS     (HW_NS_PER_S / HW_TICKS_PER_S + 1)
-#define LATE_NS     (300 * HW_NS_PER_MS) /* beside a tick and round trips */
+#define LATE_NS     (300 * HW_NS_PER_MS) /* added to a tick and the round trips */
 #define ROUNDING_NS (2 * HW_NS_PER_MS)
 
-/* By what the monitor has read. */
+/* Returns the timeout of a device by what the monitor has read. */
 static int64_t timeout_ns(const struct sim *s, uint32_t i)
 {
 	int64_t own_ms = s->oracle.watched[i].own_ms;
@@ -211,7 +211,7 @@ static void check_offline(struct sim *s, uint32_t i, const struct hw_transition 
 	const struct sim_watched *w = &s->oracle.watched[i];
 	int64_t now = sim_oracle_mono(s), sent = sim_oracle_pair_sent(s), next;
 	if (w->state != HW_STATE_ONLINE)
-		return; /* a first message that is a goodbye */
+		return; /* the device's first message was a goodbye */
 	if (hw_blind_now(hw_monitor_blind(s->host.m)) || sim_world_is_deafened(s))
 		sim_breach(s, "d%u: offline while blind", i);
 	if (sent < 0) {
@@ -304,7 +304,7 @@ void sim_oracle_transition(struct sim *s, uint32_t i, const struct hw_transition
 	w->state = t->state;
 	w->seq = t->seq;
 	w->counted = w->may_count = 0;
-	if (t->state == HW_STATE_FORGOTTEN) /* with all that was known of it */
+	if (t->state == HW_STATE_FORGOTTEN) /* all that was known about the device is forgotten too */
 		w->own_ms = 0, w->seq = 0, sim_learning_forgotten(s, i);
 	sim_oracle_changed(s, i, t);
 }

@@ -16,8 +16,8 @@
 
 struct hw_reader {
 	struct sim *s;
-	uint32_t k;             /* its link */
-	struct sim_read **read; /* owned, per reader: what is taken and not released */
+	uint32_t k;             /* index of its link in sim_host.link */
+	struct sim_read **read; /* owned, for each reader: messages that the loop has taken and not released */
 	size_t n, cap;
 };
 
@@ -52,7 +52,7 @@ static void redial(struct sim *s, uint32_t k)
 	plan_dial(s, k, l->wait_ns / 2 + sim_below(&s->random, l->wait_ns));
 }
 
-/* The client finds it lost. */
+/* Called when the client finds its connection lost. */
 static void down(struct sim *s, uint32_t k)
 {
 	if (!link_of(s, k)->open)
@@ -259,7 +259,7 @@ static void note_fill(struct sim *s, uint32_t r)
 	}
 }
 
-/* Answers to barriers concern the client's thread alone. */
+/* Reads the acknowledgements of barriers, which only the client's thread uses. */
 static void read_answers(struct sim *s)
 {
 	struct sim_packet p;
@@ -310,7 +310,7 @@ static bool is_sign(const struct sim_packet *p)
 	return p->what == SIM_CLOSE || p->what == SIM_BARRIER || p->what == SIM_SHARE || p->what == SIM_REPLAYED;
 }
 
-/* Whether a lie keeps it from the wiring. */
+/* Whether a lie hides the packet from the wiring. */
 static bool is_kept_back(struct sim *s, const struct sim_packet *p)
 {
 	if (s->lie == SIM_UNTOLD && p->what == SIM_STATE)
@@ -505,7 +505,7 @@ void hw_publisher_share(struct hw_publisher *p, uint64_t mark, uint64_t number)
 	send_own(p, (struct sim_packet){.what = SIM_BARRIER, .number = HW_FENCE + number});
 }
 
-/* The number is the group's and the filter's. */
+/* The number of a canary's packet contains the group and the filter. */
 bool hw_publisher_canary(struct hw_publisher *p, const char *topic, const void *payload, size_t len,
                          uint64_t publish_id)
 {

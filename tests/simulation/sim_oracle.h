@@ -46,46 +46,47 @@ struct sim_arrival {
 };
 
 struct sim_watched {
-	struct sim_arrival arrival[SIM_ARRIVALS]; /* a ring of the latest that got through to the broker */
+	struct sim_arrival arrival[SIM_ARRIVALS]; /* a ring of the last heartbeats that reached the broker */
 	uint32_t arrivals;
-	int64_t goodbye_at; /* the last that was evidence; -1: none */
-	/* as the monitor of this run read it */
+	int64_t goodbye_at; /* when the last goodbye that was evidence reached the broker; -1: none */
+	/* what the monitor of this run has read of the device */
 	bool read, said_own;
 	int64_t read_at, own_ms;
 	int64_t goodbye_read_at, hold_ns; /* hold_ns: by the goodbyes since the last heartbeat, the earliest time at
 	                                   * which a hold may end; -1: none */
 	unsigned counted, may_count; /* how many heartbeats in a row the offline device has sent; counted: at least;
 	                              * may_count: at most */
-	int64_t count_at;            /* the last of them */
+	int64_t count_at;            /* when the last of them was read */
 	int64_t count_true_at;       /* the same time in true time, which goes on while the machine is suspended */
 	int64_t loaded_at; /* since when the store knows the device; if the store did not know it, the time of its
 	                    * first transition */
 	int64_t silent_ns; /* how long the device had been silent when this run began, by the store; time without a
 	                    * monitor does not count */
-	/* what it said */
-	enum hw_state state; /* HW_STATE_PROVISIONAL: nothing in this run */
+	/* what the core has reported about the device */
+	enum hw_state state; /* HW_STATE_PROVISIONAL: it has reported nothing in this run */
 	uint64_t seq;
 	/* in a fleet that learns: sim_learning.c */
 	struct hw_gaps gaps;
-	bool timed, announced; /* announced: a goodbye was read while it was not offline */
+	bool timed, announced; /* announced: a goodbye was read while the device was not offline */
 	unsigned mistakes;     /* how often it worked and was called offline; mistakes in the first quarter of the
 	                        * run do not count */
 	/* true time, for the metrics */
-	enum hw_state told; /* last, in whichever run */
+	enum hw_state told; /* the last reported state, of any run */
 	bool alive;
-	int64_t died_at, mistaken_at, counted_at; /* -1: not */
+	int64_t died_at, mistaken_at, counted_at; /* -1: it has not */
 };
 
 struct sim_oracle {
-	struct sim_watched *watched;           /* owned; a device */
-	struct sim_spans blind;                /* one after another */
-	struct sim_spans deaf[SIM_GROUPS_MAX]; /* a group, one after another */
-	int64_t deaf_from[SIM_GROUPS_MAX];     /* -1: it hears */
+	struct sim_watched *watched;           /* owned; one for each device */
+	struct sim_spans blind;                /* periods of blindness, in order */
+	struct sim_spans deaf[SIM_GROUPS_MAX]; /* of each group: periods of deafness, in order */
+	int64_t deaf_from[SIM_GROUPS_MAX];     /* since when the group has been deaf; -1: it is not */
 	int64_t unanswered[SIM_GROUPS_MAX];    /* the time at which a canary was lost, if no canary has arrived
 	                                        * since; -1: none was lost */
-	bool differs[SIM_GROUPS_MAX];          /* the last state of its bridge that was read */
-	struct sim_spans away[SIM_GROUPS_MAX]; /* blind because of that, one after another */
-	int64_t away_from[SIM_GROUPS_MAX];     /* -1: not now */
+	bool differs[SIM_GROUPS_MAX]; /* the last state of the group's bridge that was read differs from the value of
+	                                 `while` */
+	struct sim_spans away[SIM_GROUPS_MAX]; /* periods in which the group was blind for that reason, in order */
+	int64_t away_from[SIM_GROUPS_MAX];     /* since when; -1: the group is not */
 	bool blind_open;
 	int64_t blind_from, put_back, lossy_end;
 	uint64_t periods, periods_told;
@@ -96,8 +97,8 @@ struct sim_oracle {
 	int64_t started; /* true time */
 	int64_t started_at;
 	bool told_blind, amnesia;
-	bool damaged;        /* the store is not what this run has written */
-	int64_t reloaded_at; /* timeouts have changed then */
+	bool damaged;        /* the store has lost or replaced what this run has written */
+	int64_t reloaded_at; /* when a reload last changed timeouts */
 	struct hw_learn_rules rules;
 	uint64_t excused; /* mistakes that the broker caused by dropping heartbeats */
 	uint64_t bounded; /* mistakes that are allowed because recurring blindness delays a death by at most three
@@ -110,7 +111,7 @@ void sim_oracle_fini(struct sim *s);
 /* What truly happens. */
 /* Called when a heartbeat has reached the broker. Returns the heartbeat's number, counted for each device. */
 uint32_t sim_oracle_arrived(struct sim *s, uint32_t device);
-/* It goes no further. */
+/* Called when the heartbeat is lost at the broker. */
 void sim_oracle_lost(struct sim *s, uint32_t device, uint32_t number, bool muted);
 void sim_oracle_goodbye(struct sim *s, uint32_t device);
 void sim_oracle_died(struct sim *s, uint32_t device);
@@ -138,12 +139,12 @@ void sim_oracle_count_return(struct sim *s, uint32_t device);
 /* Returns the timeout of the device's group, or the learned timeout that must be in force. */
 int64_t sim_learning_timeout_ms(const struct sim *s, uint32_t device);
 void sim_learning_begin(struct sim *s);
-/* A heartbeat is read, and the one before is still the last. */
+/* Called when a heartbeat is read, before it replaces the last one. */
 void sim_learning_read(struct sim *s, uint32_t device);
 void sim_learning_loaded(struct sim *s, uint32_t device, const struct sim_record *r);
 void sim_learning_forgotten(struct sim *s, uint32_t device);
 void sim_learning_offline(struct sim *s, uint32_t device);
-/* After every input and output: follows the periods of blindness. */
+/* Called after every input and output: follows the periods of blindness. */
 void sim_oracle_watch(struct sim *s);
 
 /* Returns the time of the oracle's own seeing clock: the monotonic clock without all periods of blindness. */
@@ -155,7 +156,7 @@ void sim_oracle_count(struct sim *s, uint32_t device);
 /* Called for each transition. For the metrics. */
 void sim_oracle_changed(struct sim *s, uint32_t device, const struct hw_transition *t);
 
-/* The outputs of the core, and what the store is given. */
+/* Called for each output of the core, and for each order to the store. */
 void sim_oracle_told(struct sim *s, const struct hw_out *out);
 void sim_oracle_deaf(struct sim *s, uint32_t group, bool begun);
 void sim_oracle_upstream(struct sim *s, uint32_t group, bool begun);

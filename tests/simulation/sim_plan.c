@@ -7,11 +7,11 @@
 #include "sim.h"
 
 #define DAY_NS   (86400 * HW_NS_PER_S)
-#define GATEWAYS 0.15 /* of the seeds have some */
-#define BARRIERS 0.3  /* ... have troubles of barriers' own */
-#define RETURNS  0.3  /* share of runs that have devices which come online only after several heartbeats */
-#define PARENTS  0.3  /* ... have a device that is the parent of all */
-#define BRIDGES  0.15 /* ... have a group that a bridge brings */
+#define GATEWAYS 0.15 /* share of runs that have gateways */
+#define BARRIERS 0.3  /* ... that have troubles of the connection of barriers */
+#define RETURNS  0.3  /* ... that have devices which come online only after several heartbeats */
+#define PARENTS  0.3  /* ... that have a device that is the parent of all devices */
+#define BRIDGES  0.15 /* ... that have a group whose messages come through a bridge */
 
 /* --- drawing ----------------------------------------------------------------- */
 
@@ -143,7 +143,7 @@ static void draw_gateways(struct sim *s)
 	p->batch[group] = true;
 }
 
-/* Drawn apart as well. */
+/* These numbers come from another stream, too. */
 static void draw_barriers(struct sim *s)
 {
 	struct sim_plan *p = &s->plan;
@@ -201,7 +201,7 @@ void sim_plan_draw(struct sim *s)
 	p->groups = (uint32_t)sim_between(r, 1, 2);
 	draw_times(s);
 	draw_conf(s);
-	if (p->sparse) /* or the publisher's rests would blind it */
+	if (p->sparse) /* otherwise the rests of the publisher would make the monitor blind */
 		p->conf.barrier_timeout_ms = p->timeout_ns[0] / HW_NS_PER_MS / 4;
 	p->jitter = 0.1 * sim_unit(r);
 	p->loss = sim_chance(r, 0.5) ? 0 : 0.4 * sim_unit(r);

@@ -22,16 +22,17 @@ struct hw_redis {
 	const struct hw_redis_ops *ops;
 	void *arg;
 	bool up;
-	bool was_up;                     /* or was told that it is not */
-	hw_redis_nodes_seen *nodes_seen; /* waits for its answer; NULL: none does */
-	bool asked;                      /* the load was asked for */
+	bool was_up;                     /* it was up, or the wiring knows that the store is unreachable */
+	hw_redis_nodes_seen *nodes_seen; /* the callback that waits for its answer; NULL: none waits */
+	bool asked;                      /* the load was requested */
 	uint32_t load_at;
 	int64_t seen_ms;
 	int ttl_factor;
-	bool keyless;      /* the refresh that is given follows a plain one that found no key */
-	uint8_t *turn;     /* owned; a device: 0: the next refresh is full; else it counts up */
-	bool *waiting;     /* owned; a device: its refresh waits for others */
-	int64_t gather_at; /* when they end to wait; 0: none waits */
+	bool keyless; /* the refresh that is given follows a plain one that found no key */
+	uint8_t *
+		turn; /* owned, for each device. 0: the next refresh is full; otherwise it counts the plain refreshes */
+	bool *waiting;     /* owned, for each device: its refresh waits for others */
+	int64_t gather_at; /* when the waiting refreshes are sent; 0: none waits */
 	struct hw_mono down_since;
 	struct hw_redis_stats stats;
 };
@@ -118,7 +119,7 @@ void hw_redis_published(struct hw_redis *r, const char *id, size_t id_len, uint6
 	(void)r, (void)id, (void)id_len, (void)seq, (void)cleared;
 }
 
-/* Each second: whether the sight record that must be there is missing. */
+/* Checks, each second, whether the sight record is missing although it must exist. */
 void hw_redis_seen(struct hw_redis *r, struct hw_now now, bool blind)
 {
 	struct sim *s = r->s;
@@ -211,7 +212,7 @@ void sim_redis_look(struct sim *s)
 	sim_store_on_due(s);
 }
 
-/* There are no nodes, which is answered once. */
+/* Answers once that there are no nodes. */
 int hw_redis_read_nodes(struct hw_redis *r, hw_redis_nodes_seen *fn)
 {
 	if (!r->up)

@@ -168,7 +168,8 @@ void sim_store_on_due(struct sim *s)
 	if (s->host.m && !sim_host_is_awake(s)) /* while the process is stopped, the orders and their answers wait */
 		return;
 	while (!t->away && !t->full && t->n > 0 && t->order[t->head].at <= s->now) {
-		if (t->half && sim_chance(&s->random, 0.5)) { /* refused, and tried again */
+		/* With `half`, the store refuses an order now and then, and the sink sends it again. */
+		if (t->half && sim_chance(&s->random, 0.5)) {
 			sim_at(s, s->now + HW_NS_PER_S / 10, SIM_STORE, 0, 0, 0);
 			return;
 		}
@@ -204,7 +205,7 @@ void sim_store_roll_back(struct sim *s)
 	s->oracle.damaged = true;
 }
 
-/* The monitor finds its mark gone. */
+/* Empties the store: the monitor will find its sight record missing. */
 void sim_store_empty(struct sim *s)
 {
 	struct sim_store *t = &s->store;

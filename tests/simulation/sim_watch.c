@@ -219,7 +219,7 @@ void __wrap_hw_monitor_barrier(struct hw_monitor *m, struct hw_now now, unsigned
 	__real_hw_monitor_barrier(m, now, source, number);
 }
 
-/* The load is not waited for any longer. */
+/* Called when the load has ended, or the monitor does not wait for it any longer. */
 void __wrap_hw_monitor_loaded(struct hw_monitor *m)
 {
 	if (sim_running->host.load_wanted)

@@ -9,7 +9,7 @@
 #define NEARLY_FULL  90
 #define STALL_NS     (500 * HW_NS_PER_MS)
 #define SUSPENDED_NS (500 * HW_NS_PER_MS)
-#define CANARY_NS    (500 * HW_NS_PER_MS) /* until one is sent again and is back */
+#define CANARY_NS    (500 * HW_NS_PER_MS) /* the time until a canary is sent again and is back */
 #define LOSSY_NS     (5 * HW_NS_PER_S)
 #define PACE_MIN_NS  (250 * HW_NS_PER_MS)
 #define PACE_MAX_NS  (5 * HW_NS_PER_S)
@@ -54,13 +54,13 @@ static int64_t slow_ns(const struct sim *s)
 	return s->plan.conf.barrier_slow_ms * HW_NS_PER_MS;
 }
 
-/* A group's timeout, or the one before a reload if that was longer. */
+/* Returns a group's timeout, or its timeout before a reload if that was longer. */
 static int64_t longest_ns(const struct sim *s, uint32_t g)
 {
 	return max64(s->plan.timeout_ns[g], s->plan.timeout_was_ns[g]);
 }
 
-/* The longest time between two barriers. */
+/* Returns the longest time between two barriers. */
 static int64_t pace_ns(const struct sim *s)
 {
 	int64_t shortest_ns = longest_ns(s, 0);
@@ -69,7 +69,7 @@ static int64_t pace_ns(const struct sim *s)
 	return shortest_ns / 4 > PACE_MAX_NS ? PACE_MAX_NS : max64(shortest_ns / 4, PACE_MIN_NS);
 }
 
-/* A few round trips in which nothing is slow. */
+/* Returns the time of a few round trips, if nothing is slow. */
 static int64_t trips_ns(const struct sim *s)
 {
 	return 50 * HW_NS_PER_MS + 6 * (s->plan.delay_ns + s->plan.service_ns * 40);
@@ -331,7 +331,7 @@ static int64_t good_since(const struct sim *s, int64_t now)
 	return since;
 }
 
-/* Since when a reader stands; -1: none does. */
+/* Returns since when a reader has been stopped; -1: none is. */
 static int64_t stopped_since(const struct sim *s)
 {
 	int64_t since = -1;
@@ -349,7 +349,7 @@ static bool all_up(const struct sim *s)
 	return true;
 }
 
-/* The last barrier that is back on every reader. */
+/* Returns the last barrier that is back on every reader. */
 static uint64_t back_on_all(const struct sim *s)
 {
 	uint64_t back = s->world.back[0];
@@ -375,7 +375,7 @@ static bool is_aftermath(const struct sim_world *w, int64_t now)
 	return w->from[SIM_BACKLOG] >= 0 || (w->blinding.n > 0 && w->blinding.span[w->blinding.n - 1].to >= now);
 }
 
-/* Since when this hinders; -1: it does not. */
+/* Returns since when this hindrance has lasted; -1: it does not exist now. */
 static int64_t since(struct sim *s, enum sim_hindrance k, int64_t now)
 {
 	struct sim_world *w = &s->world;
@@ -523,7 +523,7 @@ void sim_world_back(struct sim *s, uint32_t r, uint64_t number)
 	s->world.good_at[r] = sim_oracle_mono(s);
 }
 
-/* Packets on their way are lost with their connection. */
+/* Called when a link is connected or lost. Packets on their way are lost with their connection. */
 void sim_world_link(struct sim *s, uint32_t k, bool up)
 {
 	struct sim_world *w = &s->world;

@@ -8,7 +8,7 @@
 
 #include "tasks_world.h"
 
-#define FOUND_MS 3000 /* what is overdue is found within that */
+#define FOUND_MS 3000 /* an overdue task is found within this time */
 #define SLACK_MS 3000 /* for the ways of answers, the ranks of several instances, and the steps of this world */
 
 void tw_breach(struct tw_world *w, const struct tw_task *t, const char *what)
@@ -177,7 +177,7 @@ void tw_saw_events(struct tw_world *w)
 
 /* --- what does not happen ----------------------------------------------------------------------------------------- */
 
-/* How many of its receiver's tasks are before this task in the window. */
+/* Returns how many tasks of the same receiver are before this task in the window. */
 static unsigned rank(const struct tw_world *w, const struct tw_task *t)
 {
 	unsigned n = 0;

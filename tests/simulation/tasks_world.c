@@ -77,7 +77,7 @@ static struct tw_instance *of_packet(struct tw_world *w, const struct tw_packet 
 	return i->alive && i->run == p->run ? i : NULL;
 }
 
-/* An instance that runs and is not suspended; TW_INSTANCES: none. */
+/* Returns an instance that runs and is not suspended; TW_INSTANCES: none. */
 static unsigned some_instance(struct tw_world *w)
 {
 	unsigned from = (unsigned)sim_below(&w->random, w->n_instances);
@@ -265,7 +265,8 @@ static void hear_online(struct tw_world *w, const struct tw_packet *p)
 {
 	unsigned k = some_instance(w);
 	struct tw_device *d = &w->devices[p->device];
-	if (k == TW_INSTANCES || !redis_is_there(w)) { /* it is read later: the offset in the stream is kept */
+	/* The event is read later, because the instances keep their offset in the stream. */
+	if (k == TW_INSTANCES || !redis_is_there(w)) {
 		struct tw_packet *again = new_packet(w, TW_ONLINE, 0);
 		again->device = p->device;
 		again->at = w->now + 500;

@@ -25,7 +25,7 @@
 
 enum tw_trouble {
 	TW_CRASH,  /* an instance dies, and comes back or not */
-	TW_PAUSE,  /* one stands still */
+	TW_PAUSE,  /* an instance is suspended */
 	TW_REDIS,  /* Redis cannot be reached: calls, or their answers, are lost */
 	TW_CLOCK,  /* Redis' clock is set ahead, and back */
 	TW_BACK,   /* Redis' clock goes back */
@@ -40,9 +40,9 @@ const char *tw_trouble_name(enum tw_trouble k);
 /* Lies: what the wiring does wrong on purpose. The lies of the twin follow. */
 enum tw_lie {
 	TW_HONEST,
-	TW_LIE_LOOK,    /* what the look finds is thrown away */
-	TW_LIE_HOLD,    /* no clock is held */
-	TW_LIE_SHORT,   /* one is, for half as long */
+	TW_LIE_LOOK,    /* the tasks that a check finds are discarded */
+	TW_LIE_HOLD,    /* clock_hold is off */
+	TW_LIE_SHORT,   /* clock_hold is half as long */
 	TW_LIE_EXPIRED, /* a message is sent although its exp has passed */
 	TW_LIE_TWICE,   /* a device does each message that it gets */
 	TW_LIES
@@ -51,7 +51,7 @@ enum tw_lie {
 struct tw_packet {
 	enum tw_packet_kind { TW_CALL, TW_REPLY, TW_MESSAGE, TW_RESPONSE, TW_SUBMIT, TW_ONLINE } kind;
 	int64_t at;
-	unsigned instance, run; /* the instance, and its run, that sent it or must get it */
+	unsigned instance, run; /* the instance, and its run, that sent the packet or must receive it */
 	bool lost;              /* the call is carried out, its answer is lost */
 	struct hw_schedule_order order;
 	int64_t latest, redis_ms, asked; /* asked: of a call, and of its reply */
@@ -82,7 +82,7 @@ struct tw_device {
 	int64_t changes_at, known_at; /* changes_at: when the device next stops or returns. known_at: when the
 	                               * monitor will know of its last change; 0: it knows */
 	int64_t known_online_at;      /* the last online event that reached an instance */
-	double answers;               /* how likely it answers a message at all */
+	double answers;               /* the probability that the device answers a message */
 	bool acks, slow, rogue;       /* rogue: answers for others */
 };
 
@@ -93,14 +93,14 @@ struct tw_task {
 	int64_t submit_at, resubmit_at, cancel_at;
 	unsigned device;
 	bool told, flushed, repeats;
-	unsigned effects; /* at its device */
+	unsigned effects; /* how often its device has carried it out */
 	bool has_effect;
 	/* as the oracle saw it */
 	enum hw_task_state state;
 	bool exists;
 	int64_t at, exp, run, sent_at, acked_at, sent_redis;
 	unsigned tries;
-	bool woken; /* an online event came since it was sent last */
+	bool woken; /* an online event was written since the task was last sent */
 	int64_t window_since;
 	enum hw_task_answer_kind said; /* its device's last answer, once it has_effect */
 };
@@ -114,18 +114,18 @@ struct tw_world {
 	struct sim_random random;
 	enum tw_lie lie;
 	bool troubles[TW_TROUBLES];
-	double rate; /* of each, a second */
+	double rate; /* how often each kind of trouble begins, per second */
 	FILE *tell, *trace;
 	unsigned breaches;
 
 	int64_t now;        /* ms since the machine's start: BOOTTIME */
-	int64_t quiet_from; /* from then on no trouble */
+	int64_t quiet_from; /* no trouble begins after this time */
 	int64_t end;
 	int64_t clock_ms;          /* by how much Redis' clock is ahead of the true time */
-	int64_t clock_back_at;     /* when it goes back; 0: it does not */
-	int64_t clock_was_back_at; /* when it went back last; 0: never */
-	int64_t redis_until;       /* Redis cannot be reached until then */
-	int64_t calm_since;        /* the last trouble that may delay */
+	int64_t clock_back_at;     /* when the clock will be set back; 0: never */
+	int64_t clock_was_back_at; /* when the clock was last set back; 0: never */
+	int64_t redis_until;       /* Redis cannot be reached before this time */
+	int64_t calm_since;        /* when the last trouble that may cause a delay occurred */
 	bool flushed;
 	struct twin twin;
 	struct hw_task_rules rules;
@@ -137,14 +137,14 @@ struct tw_world {
 	struct tw_packet packets[TW_PACKETS];
 	unsigned active[TW_PACKETS], spare[TW_PACKETS]; /* of the packets: under way, and free */
 	unsigned n_active, n_spare;
-	uint64_t seen_events; /* of the twin's */
+	uint64_t seen_events; /* how many events of the twin the oracle has seen */
 	struct tw_count count;
 };
 
 void tw_init(struct tw_world *w, uint64_t seed);
-/* Only this kind of trouble. */
+/* Plans only this kind of trouble. */
 void tw_only(struct tw_world *w, enum tw_trouble k);
-/* Something is done wrong on purpose. */
+/* Sets what is done wrong on purpose. */
 void tw_lie(struct tw_world *w, enum tw_lie lie, enum twin_lie twin);
 void tw_run(struct tw_world *w);
 void tw_fini(struct tw_world *w);
@@ -155,7 +155,7 @@ int64_t tw_redis_ms(const struct tw_world *w);
 int64_t tw_true_ms(const struct tw_world *w);
 struct tw_task *tw_task_of(struct tw_world *w, const struct hw_task_id *id);
 struct hw_text tw_text(const char *s);
-void tw_delay(struct tw_world *w); /* something happened that may delay */
+void tw_delay(struct tw_world *w); /* notes that something happened that may cause a delay */
 
 void tw_breach(struct tw_world *w, const struct tw_task *t, const char *what);
 /* These functions tell the oracle: a claim was answered with SEND; a message leaves; a device carries a task out;
@@ -167,7 +167,7 @@ void tw_saw_events(struct tw_world *w);
 void tw_watch(struct tw_world *w);
 void tw_judge(struct tw_world *w);
 
-/* The trouble of this step. */
+/* Makes the trouble of this step. */
 void tw_make_trouble(struct tw_world *w);
 void tw_start(struct tw_world *w, unsigned i);
 void tw_kill(struct tw_world *w, unsigned i);

@@ -69,7 +69,7 @@ START_TEST(test_no_seed_breaks_a_promise)
 	}
 	fflush(stdout);
 	ck_assert_uint_eq(breaches, 0);
-	ck_assert_uint_gt(takeovers, 300 * runs); /* the runs are no empty ones */
+	ck_assert_uint_gt(takeovers, 300 * runs); /* checks that much happened in the runs */
 	ck_assert_uint_gt(entries, 10 * runs);
 }
 END_TEST
@@ -134,7 +134,7 @@ END_TEST
 static const struct {
 	struct kind kind;
 	uint64_t seed;
-	char rule; /* the one that it breaks first; 0: any */
+	char rule; /* the invariant that the lie breaks first; 0: any */
 } lies[] = {
 	HARSH(NW_LIE_PEERS, 15, 0),
 	HARSH(NW_LIE_EPOCH, 3, 0),

@@ -18,7 +18,7 @@
 #define BEHIND         300 /* devices behind gateways: more than the core takes of a list at once */
 #define DEVICES_A_KIND 2
 #define LEARNING_DAYS  6
-#define TRIES          6 /* seeds in which a lie must be found, of each kind of trouble */
+#define TRIES          6 /* one of this many seeds must find a lie, for each kind of trouble */
 
 static uint64_t from_env(const char *name, uint64_t otherwise)
 {
@@ -52,7 +52,7 @@ START_TEST(test_no_seed_breaks_a_promise)
 	sim_metrics_fini(&metrics);
 	fflush(stdout);
 	ck_assert_uint_eq(breaches, 0);
-	ck_assert_uint_gt(transitions, 50 * runs); /* the runs are no empty ones */
+	ck_assert_uint_gt(transitions, 50 * runs); /* checks that much happened in the runs */
 }
 END_TEST
 
@@ -364,7 +364,8 @@ static void measure(double p, int k, uint64_t seed, struct sim_metrics *m)
 {
 	struct sim s;
 	sim_init(&s, seed);
-	sim_plan_steady(&s, 100, p, 1000 * k + 500, (p < 0.2 ? 3000 : 1000) * HW_NS_PER_S); /* rare ones need longer */
+	sim_plan_steady(&s, 100, p, 1000 * k + 500,
+	                (p < 0.2 ? 3000 : 1000) * HW_NS_PER_S); /* rare mistakes need a longer run */
 	s.tell = stdout;
 	s.metrics = m;
 	sim_run(&s);

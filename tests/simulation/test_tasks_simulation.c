@@ -54,7 +54,7 @@ START_TEST(test_no_seed_breaks_a_promise)
 	}
 	fflush(stdout);
 	ck_assert_uint_eq(breaches, 0);
-	ck_assert_uint_gt(sends, 10 * runs); /* the runs are no empty ones */
+	ck_assert_uint_gt(sends, 10 * runs); /* checks that much happened in the runs */
 	ck_assert_uint_gt(retries, 2 * runs);
 	ck_assert_uint_gt(ends, 5 * runs);
 }
