@@ -110,6 +110,7 @@ enum hw_out_kind {
 	                        * canary comes back */
 	HW_OUT_DEAF,           /* .deaf: deafness of a group began or ended */
 	HW_OUT_UPSTREAM,       /* .upstream: the upstream of a group went down, or is up again */
+	HW_OUT_WHILE_UNKNOWN,  /* .upstream: the broker does not have the value of this topic any more */
 	HW_OUT_UNWRITTEN,      /* .device: the store may lack its state, even if it has this seq: raise the seq with
 	                          hw_monitor_adopt_seq(), and make the state pending */
 	HW_OUT_PARENTS,        /* .device: its parents or the labels of its group have changed, and the store has the
@@ -302,9 +303,11 @@ void hw_monitor_link(struct hw_monitor *m, struct hw_now now, unsigned source, b
 /* The values of `while` topics come on source 0; those that the broker has retained come first.
  * hw_monitor_upstreams_asked(): source 0 has lost its connection, or has requested the retained values again.
  * hw_monitor_upstreams_granted(): the broker has granted the request. If a value has not come again when the next
- * barrier is back, it is unknown. */
+ * barrier is back, it is unknown; after a renewal, only if two of them have not brought it.
+ * hw_monitor_renew_upstreams(): whether source 0 must begin one: it is time, or a value changed in the last one. */
 void hw_monitor_upstreams_asked(struct hw_monitor *m);
-void hw_monitor_upstreams_granted(struct hw_monitor *m);
+bool hw_monitor_renew_upstreams(struct hw_monitor *m, bool is_time);
+void hw_monitor_upstreams_granted(struct hw_monitor *m, bool renewal);
 
 /*
  * For the next run: the filters whose canary came back in this run, or in an earlier one. With their help, the next run
@@ -757,8 +760,8 @@ struct hw_blindness {
 struct hw_blindness hw_monitor_blindness(const struct hw_monitor *m);
 /* Returns the `while` because of which a group is blind with cause upstream; NULL: the group is not. */
 const struct hw_while *hw_monitor_group_upstream(const struct hw_monitor *m, size_t group);
-/* Returns the first `while` that has no value yet, and its group; NULL: there is none. */
-const struct hw_while *hw_monitor_unknown_upstream(const struct hw_monitor *m, size_t *group);
+/* Returns the first `while` of this group that has no value; NULL: there is none. */
+const struct hw_while *hw_monitor_group_unknown(const struct hw_monitor *m, size_t group);
 bool hw_monitor_group_is_deaf(const struct hw_monitor *m, size_t group);
 /* Returns since when the group is deaf, monotonic; {0}: it is not deaf. */
 struct hw_mono hw_monitor_group_deaf_since(const struct hw_monitor *m, size_t group);

@@ -95,6 +95,17 @@ static void write_unjudged(struct hw_json *j, const struct hw_control *c, bool s
 	write_count(j, "left_out", stands_by, left_out_of(c->monitor));
 }
 
+/* The groups with a `while` whose value is unknown. */
+static void write_unknown(struct hw_json *j, const struct hw_control *c)
+{
+	const struct hw_groups *groups = hw_monitor_groups(c->monitor);
+	hw_json_open_member(j, "while_unknown", '[');
+	for (size_t i = 0; i < groups->n && !hw_stands_by(c); i++)
+		if (hw_monitor_group_unknown(c->monitor, i))
+			hw_json_item(j, groups->all[i]->name);
+	hw_json_close(j, ']');
+}
+
 static void write_status(struct hw_json *j, const struct hw_control *c)
 {
 	const struct hw_monitor_stats *stats = hw_monitor_stats(c->monitor);
@@ -121,6 +132,7 @@ static void write_status(struct hw_json *j, const struct hw_control *c)
 	write_count(j, "offline", stands_by, offline);
 	write_count(j, "unseen", stands_by, hw_expected_unseen(hw_monitor_expected(c->monitor)));
 	write_unjudged(j, c, stands_by);
+	write_unknown(j, c);
 	hw_json_uint(j, "suspects", stats->suspects);
 	hw_json_uint(j, "candidates", stats->suspects); /* the field's older name */
 	hw_json_uint(j, "owed", s.pending);
@@ -225,6 +237,14 @@ static void group_metrics(const struct hw_monitor *m, struct evbuffer *b)
 		if (shown(groups, hw_monitor_group_stats(m, i), i))
 			hw_metric_sample(b, "unjudged", labels, hw_monitor_unjudged_of(m, i));
 	}
+	hw_metric_family(b, "while_unknown", "gauge",
+	                 "1: a topic of the group's while has no value, so its devices are judged as if the line were "
+	                 "missing.");
+	for (size_t i = 0; i < groups->n; i++) {
+		const char *labels[] = {"group", groups->all[i]->name, NULL};
+		if (shown(groups, hw_monitor_group_stats(m, i), i))
+			hw_metric_sample(b, "while_unknown", labels, hw_monitor_group_unknown(m, i) != NULL);
+	}
 	hw_metric_family(b, "heartbeats_total", "counter", "Heartbeats read.");
 	for (size_t i = 0; i < groups->n; i++) {
 		const struct hw_group_stats *s = hw_monitor_group_stats(m, i);
@@ -323,6 +343,11 @@ static void write_groups(struct hw_json *j, const struct hw_control *c)
 			hw_json_text(j, "upstream", away->topic);
 		else
 			hw_json_null(j, "upstream");
+		const struct hw_while *unknown = hw_monitor_group_unknown(c->monitor, i);
+		if (unknown)
+			hw_json_text(j, "upstream_unknown", unknown->topic);
+		else
+			hw_json_null(j, "upstream_unknown");
 		hw_json_uint(j, "unjudged", hw_monitor_unjudged_of(c->monitor, i));
 		hw_json_open_member(j, "filters", '[');
 		for (size_t k = 0; k < groups->all[i]->n_heartbeat; k++)

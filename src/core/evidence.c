@@ -6,6 +6,18 @@
  */
 #include "canary.h"
 #include "door.h"
+#include "out.h"
+
+/* Reports the values that have become unknown. A retired group is not reported, as in hw_monitor_note_upstream(). */
+static void report_unknown(struct hw_monitor *m)
+{
+	for (size_t k = 0; k < m->upstream.n; k++) {
+		const struct hw_upstream_value *v = &m->upstream.value[k];
+		if (v->is_old && !m->groups.all[v->group]->retired)
+			hw_monitor_emit(m, &(struct hw_out){.kind = HW_OUT_WHILE_UNKNOWN,
+			                                    .upstream = {.group = v->group, .index = v->index}});
+	}
+}
 
 void hw_monitor_barrier(struct hw_monitor *m, struct hw_now now, unsigned source, uint64_t number)
 {
@@ -13,8 +25,10 @@ void hw_monitor_barrier(struct hw_monitor *m, struct hw_now now, unsigned source
 		return;
 	hw_sight_barrier(&m->sight, now.mono, source, number);
 	if (source == HW_UPSTREAM_SOURCE && number <= m->sight.sent &&
-	    hw_upstream_barrier(&m->upstream, &m->groups, number))
+	    hw_upstream_barrier(&m->upstream, &m->groups, number)) {
+		report_unknown(m);
 		hw_monitor_note_upstream(m, now);
+	}
 }
 
 void hw_monitor_upstreams_asked(struct hw_monitor *m)
@@ -22,9 +36,16 @@ void hw_monitor_upstreams_asked(struct hw_monitor *m)
 	hw_upstream_ask(&m->upstream);
 }
 
-void hw_monitor_upstreams_granted(struct hw_monitor *m)
+/* The answer to a renewal may still be in the ring when another request begins. It is then skipped. */
+void hw_monitor_upstreams_granted(struct hw_monitor *m, bool renewal)
 {
-	hw_upstream_granted(&m->upstream, m->sight.sent);
+	if (renewal == m->upstream.renewing)
+		hw_upstream_granted(&m->upstream, m->sight.sent);
+}
+
+bool hw_monitor_renew_upstreams(struct hw_monitor *m, bool is_time)
+{
+	return (is_time || m->upstream.in_doubt) && hw_upstream_renew(&m->upstream);
 }
 
 void hw_monitor_arrived(struct hw_monitor *m, struct hw_now now, unsigned source)

@@ -661,10 +661,11 @@ static bool take_upstream(struct hw_monitor *m, struct hw_now now, const struct 
 	 * later. So only the connection that subscribed to the topics of `while` counts. */
 	if (msg->source != HW_UPSTREAM_SOURCE)
 		return false;
-	if (!hw_upstream_take(&m->upstream, &m->groups, msg->topic, msg->topic_len, msg->payload, msg->payload_len))
+	bool awaited;
+	if (!hw_upstream_take(&m->upstream, &m->groups, msg, &awaited))
 		return false;
 	hw_monitor_note_upstream(m, now);
-	bool history = msg->retained && (!m->conf.as_published || m->upstream.asking) && !is_adopted(m, msg);
+	bool history = msg->retained && (!m->conf.as_published || awaited) && !is_adopted(m, msg);
 	return history || in->match == HW_MATCH_NONE || in->match == HW_MATCH_IGNORED;
 }
 

@@ -82,6 +82,7 @@ static void expect_upstreams(struct hw_monitor *m)
 {
 	if (m->upstream.asking && m->upstream.after == UINT64_MAX)
 		return;
+	m->upstream.renewing = m->upstream.renewing && m->upstream.asking;
 	m->upstream.asking = true;
 	m->upstream.after = m->sight.sent + 1;
 }
@@ -391,14 +392,12 @@ const struct hw_while *hw_monitor_group_upstream(const struct hw_monitor *m, siz
 	                                                                    * first one is named */
 }
 
-const struct hw_while *hw_monitor_unknown_upstream(const struct hw_monitor *m, size_t *group)
+const struct hw_while *hw_monitor_group_unknown(const struct hw_monitor *m, size_t group)
 {
-	for (size_t k = 0; k < m->upstream.n; k++) {
-		const struct hw_upstream_value *v = &m->upstream.value[k];
-		*group = v->of;
-		if (!v->last)
-			return while_of(m, v);
-	}
+	const struct hw_upstream *u = &m->upstream;
+	for (size_t k = 0; hw_upstream_has(u, group) && k < u->part[group].n; k++)
+		if (!u->value[u->part[group].first + k].last)
+			return while_of(m, &u->value[u->part[group].first + k]);
 	return NULL;
 }
 

@@ -94,6 +94,9 @@ static int add_value(struct making *m, uint16_t group, uint16_t of, uint16_t ind
 	if (hw_filter_index_equal(&m->old_topics, topic, is_known, &old)) {
 		keep(v, old.value->last, old.value->last_len);
 		v->is_old = old.value->is_old;
+		v->is_live = old.value->is_live;
+		v->renewed = old.value->renewed;
+		v->missed = old.value->missed;
 	}
 	judge(v, m->groups);
 	return 0;
@@ -150,6 +153,8 @@ int hw_upstream_make(struct hw_upstream *u, const struct hw_upstream *old, const
 	*u = (struct hw_upstream){.part = calloc(groups->n + 1, sizeof(*u->part)),
 	                          .n_parts = groups->n,
 	                          .asking = old->asking,
+	                          .renewing = old->renewing,
+	                          .in_doubt = old->in_doubt,
 	                          .after = old->after};
 	m.in_file = calloc(groups->n + 1, sizeof(*m.in_file));
 	m.rc = u->part && m.in_file ? 0 : -ENOMEM;
@@ -173,47 +178,83 @@ int hw_upstream_make(struct hw_upstream *u, const struct hw_upstream *old, const
 struct arrival {
 	struct hw_upstream *u;
 	const struct hw_groups *groups;
-	const char *topic, *payload;
-	size_t len, payload_len;
-	bool any;
+	const struct hw_message *msg;
+	bool any, awaited;
 };
+
+static bool is_same(const struct hw_upstream_value *v, const struct hw_message *msg)
+{
+	return v->last && v->last_len == msg->payload_len && memcmp(v->last, msg->payload, v->last_len) == 0;
+}
 
 static bool take(void *arg, size_t i)
 {
 	struct arrival *a = arg;
 	struct hw_upstream_value *v = &a->u->value[i];
-	if (v->topic_len != a->len || memcmp(v->topic, a->topic, a->len) != 0)
+	const struct hw_message *msg = a->msg;
+	if (v->topic_len != msg->topic_len || memcmp(v->topic, msg->topic, v->topic_len) != 0)
 		return false;
-	keep(v, a->payload, a->payload_len);
-	judge(v, a->groups);
-	v->is_old = false;
+	bool renewal = a->u->asking && a->u->renewing && v->is_old;
+	bool answer = msg->retained && (renewal || v->missed);
 	a->any = true;
+	a->awaited |= renewal || (answer && v->renewed) || (a->u->asking && !a->u->renewing);
+	a->u->in_doubt |= a->u->asking && !v->is_old && msg->retained && !is_same(v, msg);
+	v->is_old = v->missed = false;
+	if (answer && v->is_live && v->last && !is_same(v, msg))
+		return false;
+	keep(v, msg->payload, msg->payload_len);
+	judge(v, a->groups);
+	v->is_live = !msg->retained;
+	v->renewed = v->last && (answer || v->renewed);
 	return false;
 }
 
-bool hw_upstream_take(struct hw_upstream *u, const struct hw_groups *groups, const char *topic, size_t len,
-                      const void *payload, size_t payload_len)
+bool hw_upstream_take(struct hw_upstream *u, const struct hw_groups *groups, const struct hw_message *msg,
+                      bool *awaited)
 {
-	struct arrival a = {u, groups, topic, payload, len, payload_len, false};
+	struct arrival a = {u, groups, msg, false, false};
 	if (u->topics.n_entries > 0)
-		hw_filter_index_topic(&u->topics, topic, len, take, &a);
+		hw_filter_index_topic(&u->topics, msg->topic, msg->topic_len, take, &a);
 	else
 		for (size_t i = 0; i < u->n; i++)
 			take(&a, i);
+	*awaited = a.awaited;
 	return a.any;
 }
 
 void hw_upstream_ask(struct hw_upstream *u)
 {
 	u->asking = true;
+	u->renewing = false;
 	u->after = UINT64_MAX;
 	for (size_t k = 0; k < u->n; k++)
 		u->value[k].is_old = true;
 }
 
+bool hw_upstream_renew(struct hw_upstream *u)
+{
+	if (u->n == 0 || u->asking)
+		return false;
+	hw_upstream_ask(u);
+	u->renewing = true;
+	u->in_doubt = false;
+	return true;
+}
+
 void hw_upstream_granted(struct hw_upstream *u, uint64_t sent)
 {
 	u->after = sent;
+}
+
+/* Whether a value is kept although the broker did not send it again. */
+static bool keeps_without_answer(const struct hw_upstream *u, struct hw_upstream_value *v)
+{
+	bool keeps = u->renewing && !(v->renewed && v->missed);
+	if (!keeps)
+		return false;
+	v->missed = true;
+	v->is_old = v->is_live = false;
+	return true;
 }
 
 bool hw_upstream_barrier(struct hw_upstream *u, const struct hw_groups *groups, uint64_t number)
@@ -224,10 +265,12 @@ bool hw_upstream_barrier(struct hw_upstream *u, const struct hw_groups *groups, 
 	u->asking = false;
 	for (size_t k = 0; k < u->n; k++) {
 		struct hw_upstream_value *v = &u->value[k];
-		if (!v->is_old || !v->last)
+		v->is_old = v->is_old && v->last;
+		if (!v->is_old || keeps_without_answer(u, v))
 			continue;
 		keep(v, NULL, 0);
 		judge(v, groups);
+		v->renewed = v->missed = false;
 		any = true;
 	}
 	return any;

@@ -21,6 +21,7 @@
 
 #include "heartwheel/filter_index.h"
 #include "heartwheel/group.h"
+#include "heartwheel/monitor.h"
 
 struct hw_upstream_value {
 	uint16_t group;
@@ -31,6 +32,9 @@ struct hw_upstream_value {
 	size_t last_len;
 	bool differs; /* a value arrived, and it is not the configured one */
 	bool is_old;  /* the topic's value has not arrived since the retained values were last requested */
+	bool is_live; /* the value came without the retain flag, so the broker may retain another one */
+	bool renewed; /* the broker has sent the value again at a renewal */
+	bool missed;  /* the last renewal did not bring the value */
 };
 
 /* The values of a group stand together. */
@@ -45,6 +49,8 @@ struct hw_upstream {
 	size_t n_parts;
 	struct hw_filter_index topics; /* of the values; empty if they are few */
 	bool asking;                   /* the retained values were requested, and some may not have arrived yet */
+	bool renewing;                 /* asking: by a renewal */
+	bool in_doubt;  /* a value changed while asking; some brokers may have sent the older value last */
 	uint64_t after; /* while asking: the retained values arrive before any barrier above this one; UINT64_MAX: no
 	                 * request is granted yet */
 };
@@ -53,16 +59,27 @@ struct hw_upstream {
 int hw_upstream_make(struct hw_upstream *u, const struct hw_upstream *old, const struct hw_groups *groups);
 void hw_upstream_fini(struct hw_upstream *u);
 
-/* Applies a message if its topic is one of the topics of `while`. Returns whether it is. */
-bool hw_upstream_take(struct hw_upstream *u, const struct hw_groups *groups, const char *topic, size_t len,
-                      const void *payload, size_t payload_len);
+/* Applies a message if its topic is one of the topics of `while`. Returns whether it is. *awaited: whether it may be
+ * the retained value that was requested. */
+bool hw_upstream_take(struct hw_upstream *u, const struct hw_groups *groups, const struct hw_message *msg,
+                      bool *awaited);
 
 /* Called when the retained values were requested. Until the broker sends a value again, it counts as old. */
 void hw_upstream_ask(struct hw_upstream *u);
+/*
+ * The same for a renewal, which shows whether this monitor may still read the topics. Returns false if there is no
+ * topic, or if a request is in progress.
+ *
+ * A broker that sends no retained value again, or sends it late, must not lose the value here. So a value becomes
+ * unknown only after two renewals without it, and only if an earlier renewal has brought it. A renewal does not replace
+ * a value that was published without the retain flag.
+ */
+bool hw_upstream_renew(struct hw_upstream *u);
 /* Called when the broker has granted the request. `sent` is the last barrier that was sent before that. */
 void hw_upstream_granted(struct hw_upstream *u, uint64_t sent);
 /* Called when a barrier is back. After the first barrier that follows the retained values, a topic whose value is
- * still old has no value at the broker; its value becomes unknown. Returns whether there was such a topic. */
+ * still old has no value at the broker; its value becomes unknown. Returns whether there was such a topic, with
+ * `is_old` set until the next request. */
 bool hw_upstream_barrier(struct hw_upstream *u, const struct hw_groups *groups, uint64_t number);
 
 /* Returns the first value of this group that differs from the one that `while` requires, or NULL. */

@@ -79,12 +79,12 @@ static void print_devices(const struct hw_ctl *ctl, const cJSON *s)
 }
 
 /* The names of the groups that fit. */
-static void join_groups(const cJSON *s, char *text, size_t cap)
+static void join_groups(const cJSON *s, const char *member, char *text, size_t cap)
 {
 	const cJSON *name;
 	size_t n = 0;
 	text[0] = '\0';
-	cJSON_ArrayForEach(name, cJSON_GetObjectItemCaseSensitive(s, "unjudged_groups"))
+	cJSON_ArrayForEach(name, cJSON_GetObjectItemCaseSensitive(s, member))
 	{
 		if (cJSON_IsString(name))
 			n += hw_print(text + n, cap - n, "%s%s", n ? ", " : "", name->valuestring);
@@ -97,7 +97,7 @@ static void print_unjudged(const struct hw_ctl *ctl, const cJSON *s)
 	int64_t n = hw_member_int(s, "unjudged");
 	if (n == 0)
 		return;
-	join_groups(s, groups, sizeof(groups));
+	join_groups(s, "unjudged_groups", groups, sizeof(groups));
 	if (hw_member_int(s, "left_out") > 0)
 		hw_print(text, sizeof(text),
 		         "%s device%s, of %s; for %" PRId64 " of them there is no room (max_devices)",
@@ -106,6 +106,15 @@ static void print_unjudged(const struct hw_ctl *ctl, const cJSON *s)
 		hw_print(text, sizeof(text), "%s device%s whose heartbeats this monitor does not receive, of %s",
 		         hw_text_count(n, count), n == 1 ? "" : "s", groups);
 	line(ctl, "unjudged", HW_BAD, text);
+}
+
+static void print_unknown(const struct hw_ctl *ctl, const cJSON *s)
+{
+	char text[512], groups[256];
+	join_groups(s, "while_unknown", groups, sizeof(groups));
+	hw_print(text, sizeof(text), "no value on a topic of `while`, of %s; judged as without that line", groups);
+	if (groups[0])
+		line(ctl, "while", HW_WARN, text);
 }
 
 static void print_seeing(const struct hw_ctl *ctl, const cJSON *s)
@@ -254,6 +263,7 @@ static void print_fleet(const struct hw_ctl *ctl, const cJSON *s)
 	print_seeing(ctl, s);
 	print_devices(ctl, s);
 	print_unjudged(ctl, s);
+	print_unknown(ctl, s);
 	print_incidents(ctl);
 	print_groups(ctl);
 	print_last(ctl);

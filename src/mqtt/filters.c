@@ -19,7 +19,9 @@
 
 struct filter {
 	char *sent; /* as it goes to the broker, with the share prefix */
-	bool replay, as_published, asked, granted;
+	bool replay, as_published, renew, asked, granted;
+	bool renewing; /* it was granted before, and is requested by a renewal */
+	bool refused;  /* the last renewal was refused */
 	int mid;
 };
 
@@ -50,6 +52,7 @@ struct hw_filters *hw_filters_new(const struct hw_mqtt_filter *filters, size_t n
 		f->all[i].sent = with_share(filters[i].plain ? NULL : share_group, filters[i].filter);
 		f->all[i].replay = filters[i].replay;
 		f->all[i].as_published = filters[i].as_published;
+		f->all[i].renew = filters[i].renew;
 		ok = ok && f->all[i].sent;
 	}
 	f->all[n].sent = strdup(barrier_topic);
@@ -73,19 +76,20 @@ void hw_filters_free(struct hw_filters *f)
 void hw_filters_forget(struct hw_filters *f)
 {
 	for (size_t i = 0; i < f->n; i++)
-		f->all[i].asked = f->all[i].granted = false;
+		f->all[i].asked = f->all[i].granted = f->all[i].renewing = f->all[i].refused = false;
 	f->first = 0;
 }
 
-bool hw_filters_replay(struct hw_filters *f)
+bool hw_filters_replay(struct hw_filters *f, bool renews)
 {
 	bool any = false;
 	for (size_t i = 0; i < f->n; i++) {
 		struct filter *it = &f->all[i];
-		if (!it->replay)
+		if (renews ? !it->renew : !it->replay)
 			continue;
 		any = true;
 		it->asked = it->granted = false;
+		it->renewing = renews;
 	}
 	f->first = 0;
 	return any;
@@ -115,6 +119,8 @@ static int take_over(struct hw_filters *f, const struct hw_filter_index *index, 
 	if (same && (old->replay || !same->replay) && old->as_published == same->as_published) {
 		same->asked = old->asked;
 		same->granted = old->granted;
+		same->renewing = old->renewing;
+		same->refused = old->refused;
 		same->mid = old->mid;
 	}
 	if (same || !old->asked)
@@ -158,17 +164,20 @@ int hw_filters_ask(struct hw_filters *f, struct hw_link *l)
 	return 0;
 }
 
-const char *hw_filters_answer(struct hw_filters *f, int mid, int code)
+const char *hw_filters_answer(struct hw_filters *f, int mid, int code, bool *renewal)
 {
 	for (size_t i = 0; i < f->n; i++) {
 		struct filter *it = &f->all[(f->next + i) % f->n];
 		if (!it->asked || it->granted || it->mid != mid)
 			continue;
-		it->granted = code < REFUSED_FROM;
+		bool refused = code >= REFUSED_FROM, known = it->refused;
+		*renewal = it->renewing;
+		it->granted = !refused || it->renewing;
+		it->refused = refused && it->renewing;
 		f->next = (f->next + i) % f->n + 1;
 		while (f->first < f->n && f->all[f->first].granted)
 			f->first++;
-		return it->granted ? NULL : it->sent;
+		return refused && !known ? it->sent : NULL;
 	}
 	return NULL;
 }

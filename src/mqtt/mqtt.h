@@ -40,7 +40,7 @@ struct hw_reader;
  * published (MQTT 5: retain-as-published; 3.1.1 sets the flag only for stored messages). */
 struct hw_mqtt_filter {
 	const char *filter;
-	bool replay, plain, as_published;
+	bool replay, plain, as_published, renew;
 };
 
 enum hw_reader_event_kind {
@@ -55,6 +55,7 @@ enum hw_reader_event_kind {
 	HW_READER_DRAINED,    /* the socket was found empty after a stall, or after hw_reader_drain() */
 	HW_READER_REPLAYED,   /* after hw_reader_replay(): the broker has granted the request; its retained messages
 	                       * have come or will follow */
+	HW_READER_RENEWED,    /* the same after hw_reader_renew(); the broker may have refused filters */
 	HW_READER_NEARLY_FULL /* the receive buffer was 90 % full, so the broker may be discarding messages */
 };
 
@@ -117,6 +118,10 @@ int hw_reader_set_filters(struct hw_reader *r, const struct hw_mqtt_filter *filt
 /* Requests the retained messages on the filters with `replay` again. HW_READER_REPLAYED follows, unless the connection
  * is lost. Retained messages may come before that event, as they may come before HW_READER_UP. */
 void hw_reader_replay(struct hw_reader *r);
+/* The same for the filters with `renew` only. HW_READER_RENEWED follows, unless the connection is lost or
+ * hw_reader_replay() is called. If the broker refuses a filter, HW_READER_REFUSED comes once until it grants the filter
+ * again, and the connection stays. */
+void hw_reader_renew(struct hw_reader *r);
 /* Closes the connection and opens it again. */
 void hw_reader_reconnect(struct hw_reader *r);
 /* Called when the loop has noticed that this process was stopped. HW_READER_DRAINED follows when the socket is empty,

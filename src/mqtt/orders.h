@@ -16,7 +16,8 @@ enum {
 	HW_ORDER_RETRY = 2,     /* connect again at once */
 	HW_ORDER_RECONNECT = 4, /* close the connection, and open it again */
 	HW_ORDER_DRAIN = 8,     /* report when the socket is empty */
-	HW_ORDER_REPLAY = 16    /* request retained messages again */
+	HW_ORDER_REPLAY = 16,   /* request retained messages again */
+	HW_ORDER_RENEW = 32     /* the same on the filters with `renew` only */
 };
 
 struct hw_orders {

@@ -77,6 +77,7 @@ struct hw_reader {
 	bool stalled, filled;      /* reported, and not over yet */
 	bool was_up;               /* the link was up before */
 	bool replaying;            /* retained messages were requested again */
+	bool renewing;             /* the same by hw_reader_renew() */
 	char refused[HW_WHY_TEXT];
 	size_t barrier_len; /* length of the barrier topic */
 	size_t share_len;   /* length of the share topic; 0 without a group */
@@ -169,13 +170,19 @@ static void on_subscribe(struct mosquitto *m, void *arg, int mid, int n, const i
 	struct hw_reader *r = l->owner;
 	(void)m;
 	l->progress++;
-	const char *filter = n > 0 ? hw_filters_answer(r->filters, mid, codes[0]) : NULL;
+	bool renewal = false;
+	const char *filter = n > 0 ? hw_filters_answer(r->filters, mid, codes[0], &renewal) : NULL;
 	const char *user = l->conf.username[0] ? l->conf.username : "anonymous clients";
-	if (filter && !r->refused[0])
-		snprintf(r->refused, sizeof(r->refused),
-		         "subscription to '%.120s' refused by the broker (%s): give %.32s the right to subscribe to it "
-		         "and to read it",
-		         filter, mosquitto_reason_string(codes[0]), user);
+	if (!filter || r->refused[0])
+		return;
+	snprintf(r->refused, sizeof(r->refused),
+	         "subscription to '%.120s' refused by the broker (%s): give %.32s the right to subscribe to it and to "
+	         "read it",
+	         filter, mosquitto_reason_string(codes[0]), user);
+	if (renewal) {
+		emit(r, HW_READER_REFUSED, r->refused, strlen(r->refused) + 1);
+		r->refused[0] = '\0';
+	}
 }
 
 static int prepare(struct hw_link *l)
@@ -240,7 +247,7 @@ static void lost(struct hw_reader *r)
 	note_drained(r); /* nothing is left to read */
 	if (news)
 		emit(r, HW_READER_DOWN, why, strlen(why) + 1);
-	r->filled = r->no_room = r->more = r->replaying = false;
+	r->filled = r->no_room = r->more = r->replaying = r->renewing = false;
 	r->refused[0] = '\0';
 	hw_ring_publish(r->ring);
 }
@@ -288,6 +295,9 @@ static void advance(struct hw_reader *r)
 	} else if (r->replaying && hw_filters_granted(r->filters)) {
 		r->replaying = false;
 		emit(r, HW_READER_REPLAYED, NULL, 0);
+	} else if (r->renewing && hw_filters_granted(r->filters)) {
+		r->renewing = false;
+		emit(r, HW_READER_RENEWED, NULL, 0);
 	} else if (hw_link_overdue(l, hw_mqtt_clock_ns())) {
 		lost(r);
 	}
@@ -430,8 +440,12 @@ static void obey(struct hw_reader *r)
 		r->link.retry_ns = 0;
 	if (ordered)
 		take_over(r, ordered);
-	if ((orders & HW_ORDER_REPLAY) && r->link.up_ns)
-		r->replaying = hw_filters_replay(r->filters);
+	if ((orders & HW_ORDER_RENEW) && r->link.up_ns && !r->replaying)
+		r->renewing = hw_filters_replay(r->filters, true);
+	if ((orders & HW_ORDER_REPLAY) && r->link.up_ns) {
+		r->replaying = hw_filters_replay(r->filters, false);
+		r->renewing = false;
+	}
 	if (orders & HW_ORDER_DRAIN) {
 		r->stalled =
 			true; /* the loop has noticed that the process was stopped, and waits for HW_READER_DRAINED */
@@ -592,6 +606,11 @@ void hw_reader_expect(struct hw_reader *r, int64_t until_ns)
 void hw_reader_replay(struct hw_reader *r)
 {
 	hw_orders_give(&r->orders, HW_ORDER_REPLAY);
+}
+
+void hw_reader_renew(struct hw_reader *r)
+{
+	hw_orders_give(&r->orders, HW_ORDER_RENEW);
 }
 
 void hw_reader_drain(struct hw_reader *r)

@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /* Replaces what the wiring needs and this world does not have: what is shown of the cluster, Sentinels, and the
  * check for other monitors with the same key_prefix. See also absent.h. */
+#include <stdlib.h>
+
 #include "absent.h"
 #include "daemon/store/prefix_guard.h"
 #include "heartwheel/json_writer.h"
 #include "heartwheel/pace.h"
+#include "mqtt/mqtt.h"
 #include "nodes_world.h"
 
 bool absent_traces(void)
@@ -15,6 +18,13 @@ bool absent_traces(void)
 void absent_trace(const char *text)
 {
 	nw_trace(nw_running->w, "%s: \"%s\"", nw_names[nw_running->name], text);
+}
+
+/* No group has a `while`. */
+void hw_reader_renew(struct hw_reader *r)
+{
+	(void)r;
+	abort();
 }
 
 /* --- what is shown of the cluster -------------------------------------------------------------------------------- */

@@ -72,7 +72,7 @@ static void pipe_push(struct sim *s, uint32_t r, struct sim_packet p)
 	if (!pipe->open || b->client[s->plan.devices + r].lost)
 		return;
 	bool small = p.what == SIM_CLOSE || p.what == SIM_ACK || p.what == SIM_TAKEN || p.what == SIM_STATE ||
-	             p.what == SIM_REPLAYED;
+	             p.what == SIM_REPLAYED || p.what == SIM_RENEWED;
 	if (pipe->q.n >= s->plan.pipe_bound && !small) {
 		b->dropped++;
 		drop(s, &p);
@@ -247,11 +247,11 @@ static void tell_bridge(struct sim *s, unsigned g, bool retained)
 		                              .retained = retained});
 }
 
-void sim_broker_replay(struct sim *s)
+void sim_broker_replay(struct sim *s, enum sim_what end)
 {
 	for (unsigned g = 0; g < s->plan.groups; g++)
 		tell_bridge(s, g, true);
-	pipe_push(s, 0, (struct sim_packet){.what = SIM_REPLAYED});
+	pipe_push(s, 0, (struct sim_packet){.what = end});
 }
 
 void sim_broker_bridge(struct sim *s, unsigned g, bool away)

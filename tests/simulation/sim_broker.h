@@ -98,8 +98,8 @@ void sim_broker_cut(struct sim *s, bool cut);
 /* Breaks one of the monitor's connections, as when a NAT entry is lost: no packet arrives over it any more. The
  * client notices by its keepalive, after a minute. Its next connection works. */
 void sim_broker_lose(struct sim *s, uint32_t client);
-/* The first reader requests the states of the bridges once more. */
-void sim_broker_replay(struct sim *s);
+/* The first reader requests the states of the bridges once more. `end`: the packet that follows them. */
+void sim_broker_replay(struct sim *s, enum sim_what end);
 /* A group's bridge goes away, or comes back. */
 void sim_broker_bridge(struct sim *s, unsigned group, bool away);
 

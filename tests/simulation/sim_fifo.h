@@ -27,6 +27,7 @@ enum sim_what {
 	SIM_CLOSE,    /* to a reader: the connection is closed after all packets that were sent before */
 	SIM_SHARE,    /* a message that one of the readers gets */
 	SIM_REPLAYED, /* to a reader: all states that it requested once more have been sent */
+	SIM_RENEWED,  /* the same after a renewal */
 	SIM_UP,       /* a client to the loop: it is connected, */
 	SIM_STALLED,  /* ... its thread woke too late; .number: the time at which it should have woken */
 	SIM_FULL      /* ... its unread packets are near their limit */

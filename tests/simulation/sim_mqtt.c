@@ -293,7 +293,8 @@ static const enum hw_reader_event_kind kinds[] = {[SIM_UP] = HW_READER_UP,
                                                   [SIM_FULL] = HW_READER_NEARLY_FULL,
                                                   [SIM_BARRIER] = HW_READER_BARRIER,
                                                   [SIM_SHARE] = HW_READER_SHARE,
-                                                  [SIM_REPLAYED] = HW_READER_REPLAYED};
+                                                  [SIM_REPLAYED] = HW_READER_REPLAYED,
+                                                  [SIM_RENEWED] = HW_READER_RENEWED};
 
 static bool take_sign(const struct hw_reader *r, const struct sim_packet *p, struct hw_reader_event *ev)
 {
@@ -307,7 +308,8 @@ static bool take_sign(const struct hw_reader *r, const struct sim_packet *p, str
 
 static bool is_sign(const struct sim_packet *p)
 {
-	return p->what == SIM_CLOSE || p->what == SIM_BARRIER || p->what == SIM_SHARE || p->what == SIM_REPLAYED;
+	return p->what == SIM_CLOSE || p->what == SIM_BARRIER || p->what == SIM_SHARE || p->what == SIM_REPLAYED ||
+	       p->what == SIM_RENEWED;
 }
 
 /* Whether a lie hides the packet from the wiring. */
@@ -364,7 +366,12 @@ bool hw_reader_rest(struct hw_reader *r)
 
 void hw_reader_replay(struct hw_reader *r)
 {
-	sim_broker_replay(r->s);
+	sim_broker_replay(r->s, SIM_REPLAYED);
+}
+
+void hw_reader_renew(struct hw_reader *r)
+{
+	sim_broker_replay(r->s, SIM_RENEWED);
 }
 
 void hw_reader_reconnect(struct hw_reader *r)

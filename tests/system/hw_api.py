@@ -230,7 +230,7 @@ def write_pairs(manual, made):
 FLOATS = re.compile(r"_per_s$|^barrier_ms$|^battery$|^rssi$|^uptime$|^seen$|_s$|_mean_ms$|^delay_")
 NULL = {"blind_cause": "string", "blind_for_ms": "integer", "judges_in_ms": "integer", "barrier_ms": "number",
         "redis_writable": "boolean", "owed_oldest_ms": "integer", "pending_oldest_ms": "integer", "node": "string",
-        "upstream": "string", "as_of_ms": "integer", "wheel": "string", "level": "integer", "slot": "integer",
+        "upstream": "string", "upstream_unknown": "string", "as_of_ms": "integer", "wheel": "string", "level": "integer", "slot": "integer",
         "rounds": "integer", "due_in_ms": "integer", "event_id": "string", "timeout_ms": "integer", "source": "string",
         "error": "string", "exit_status": "integer", "http_status": "integer", "ended_ms": "integer", "lease_ms": "integer",
         "stream_lag_ms": "integer", "name": "string", "sentinels": "integer", "sentinels_confirm": "integer",

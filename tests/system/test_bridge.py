@@ -402,9 +402,12 @@ def test_a_topic_of_while_that_is_a_heartbeat_too(env, readers):
     markers = itertools.count()
 
     def read():
-        marker = "m%d" % next(markers)
-        env.publisher.publish("gw/%s/hb" % marker, b"", 1)
-        wait_until(lambda: d.state(marker) == "online", 10, "messages to be read")
+        """Until each reader has read what was published. The broker gives the messages to the readers in turn, and a canary may
+        come between two of them."""
+        sent = ["m%d" % next(markers) for _ in range(1 if readers == 1 else readers + 1)]
+        for marker in sent:
+            env.publisher.publish("gw/%s/hb" % marker, b"", 1)
+        wait_until(lambda: all(d.state(marker) == "online" for marker in sent), 10, "messages to be read")
 
     def flags(device):
         before = flagged(d)
@@ -425,6 +428,7 @@ def test_a_topic_of_while_that_is_a_heartbeat_too(env, readers):
         assert beats() == before + 2
     time.sleep(0.05)  # with two readers a goodbye within 5 ms may be older than the heartbeat
     lwt("s", b"off")
+    read()
     wait_until(lambda: d.state("s") == "offline", 10, "a goodbye with the flag to count")
     assert d.device("s")["reason"] == "will" and upstream(d)
     lwt("s", b"on")
@@ -437,3 +441,38 @@ def test_a_while_that_brings_no_value_is_said(env):
     d = env.daemon(group={"while": "up/there yes"}, monitor=NO_STALL, mqtt=NO_STANDSTILL)
     wait_until(lambda: "group 'default': no value on up/there; its devices are judged as if the value were 'yes'" in d.log(), 45)
     assert not d.status()["blind"]
+
+
+@pytest.mark.parametrize("value", [b"yes", b"no"])
+def test_a_right_to_read_the_topic_of_while_that_is_lost(env, value):
+    """The broker does not send the value any more: it is unknown, the group is judged, and the log names the topic. The value
+    counts again when the right is back."""
+    lines = "topic readwrite nodes/#\ntopic readwrite heartwheel/#\n"
+    may_read = lines + "topic readwrite up/#\n"
+    env.own_broker(acl=may_read)
+    env.root = "nodes"
+    env.publisher.publish("up/there", b"yes", 1, True)
+    d = daemon(env, timeout="4s", **{"while": "up/there yes"})
+    env.beat("a")
+    wait_until(lambda: d.state("a") == "online")
+    env.publisher.publish("up/there", value, 1, True)
+    wait_until(lambda: upstream(d) == (value == b"no"), 10)
+    unknown = "group 'default': no value on up/there; its devices are judged as if the value were 'yes'"
+    pass_time(35)  # a renewal brings the value
+    assert unknown not in d.log()
+
+    def rights(text):
+        (env.broker.dir / "acl").write_text(text)
+        env.broker.signal(signal.SIGHUP)
+    rights(lines + "topic write up/#\n")
+    wait_until(lambda: unknown in d.log(), 90, "the value to be unknown")
+    wait_until(lambda: not upstream(d), 10, "the grace to end")
+    assert d.metrics().get("while_unknown", group="default") == 1
+    assert d.get("/v1/groups").json()["groups"][0]["upstream_unknown"] == "up/there"
+    assert "no value on a topic of `while`, of default" in d.ctl("status").stdout
+    wait_until(lambda: d.state("a") == "offline", 20, "the group to be judged")
+    rights(may_read)
+    env.publisher.publish("up/there", b"no", 1, True)
+    wait_until(lambda: upstream(d), 60, "the value to count again")
+    assert d.metrics().get("while_unknown", group="default") == 0
+    assert d.log().count(unknown) == 1

@@ -891,13 +891,12 @@ START_TEST(test_an_upstream_that_is_away)
 	groups[0].whiles = whiles;
 	groups[0].n_whiles = 2;
 	ck_assert_int_eq(hw_monitor_reconfigure(w->m, w->now, &conf, groups, 2), 0);
-	size_t group;
-	ck_assert_str_eq(hw_monitor_unknown_upstream(w->m, &group)->topic, "$SYS/bridge");
+	ck_assert_str_eq(hw_monitor_group_unknown(w->m, 0)->topic, "$SYS/bridge");
 	live(20);
 	world_say(w, "slow/x/heartbeat", "", false);
 	world_say(w, "$SYS/bridge", _i == 0 ? "off" : "{\"state\":\"off\"}", _i == 1);
 	world_say(w, "hub", "{\"health\":{\"up\":true}}", false);
-	ck_assert(!hw_monitor_unknown_upstream(w->m, &group));
+	ck_assert(!hw_monitor_group_unknown(w->m, 0));
 	ck_assert_uint_eq(told(HW_OUT_UPSTREAM), 1);
 	ck_assert_int_eq(last_of(HW_OUT_UPSTREAM)->upstream.index, 0);
 	ck_assert_int_eq(hw_monitor_blindness(w->m).cause, HW_CAUSE_UPSTREAM);
@@ -1132,7 +1131,6 @@ START_TEST(test_a_value_that_does_not_come_again)
 {
 	static const char *const whiles[] = {"hub on", "hub2 on"};
 	struct hw_monitor_conf conf = hearing_conf();
-	size_t group;
 	groups[0].whiles = whiles;
 	groups[0].n_whiles = 2;
 	ck_assert_int_eq(hw_monitor_reconfigure(w->m, w->now, &conf, groups, 2), 0);
@@ -1143,21 +1141,175 @@ START_TEST(test_a_value_that_does_not_come_again)
 	hw_monitor_upstreams_asked(w->m);
 	world_pass(w, 10 * S);
 	ck_assert_ptr_nonnull(hw_monitor_group_upstream(w->m, 0)); /* not granted yet */
-	hw_monitor_upstreams_granted(w->m);
+	hw_monitor_upstreams_granted(w->m, false);
 	ck_assert_ptr_nonnull(hw_monitor_group_upstream(w->m, 0));
 	world_say(w, "hub2", "on", true);
 	ck_assert_int_eq(hw_monitor_reconfigure(w->m, w->now, &conf, groups, 2), 0);
 	world_pass(w, 10 * S);
 	ck_assert_ptr_null(hw_monitor_group_upstream(w->m, 0));
-	ck_assert_str_eq(hw_monitor_unknown_upstream(w->m, &group)->topic, "hub");
+	ck_assert_str_eq(hw_monitor_group_unknown(w->m, 0)->topic, "hub");
 	/* One that comes again is what it was. */
 	world_say(w, "hub", "off", false);
 	hw_monitor_upstreams_asked(w->m);
 	world_say(w, "hub", "off", true);
-	hw_monitor_upstreams_granted(w->m);
+	hw_monitor_upstreams_granted(w->m, false);
 	world_pass(w, 10 * S);
 	ck_assert_str_eq(hw_monitor_group_upstream(w->m, 0)->topic, "hub");
-	ck_assert_ptr_nonnull(hw_monitor_unknown_upstream(w->m, &group));
+	ck_assert_ptr_nonnull(hw_monitor_group_unknown(w->m, 0));
+}
+END_TEST
+
+/* A renewal with the barriers after it. `answer` NULL: the broker does not send the value. */
+static void renew(const char *answer)
+{
+	ck_assert(hw_monitor_renew_upstreams(w->m, true));
+	ck_assert(!hw_monitor_renew_upstreams(w->m, true));
+	if (answer)
+		world_say(w, "hub", answer, true);
+	hw_monitor_upstreams_granted(w->m, true);
+	world_pass(w, 10 * S);
+}
+
+static const char *away(void)
+{
+	const struct hw_while *x = hw_monitor_group_upstream(w->m, 0);
+	return x ? x->topic : "";
+}
+
+static void hub(void)
+{
+	static const char *const whiles[] = {"hub on"};
+	struct hw_monitor_conf conf = hearing_conf();
+	ck_assert(!hw_monitor_renew_upstreams(w->m, true)); /* no topic */
+	groups[0].whiles = whiles;
+	groups[0].n_whiles = 1;
+	ck_assert_int_eq(hw_monitor_reconfigure(w->m, w->now, &conf, groups, 2), 0);
+	hw_monitor_upstreams_granted(w->m, false);
+	world_pass(w, 10 * S);
+}
+
+/* A broker that has sent a value at a renewal, and does not send it at two: this monitor may not read it any more. */
+START_TEST(test_a_value_that_two_renewals_do_not_bring)
+{
+	hub();
+	world_say(w, "hub", "off", true);
+	renew("off");
+	for (int i = 0; i < 3; i++) { /* one renewal without it is not enough */
+		renew(NULL);
+		ck_assert_str_eq(away(), "hub");
+		ck_assert_uint_eq(told(HW_OUT_WHILE_UNKNOWN), 0);
+		if (i == 0)
+			world_say(w, "hub", "off", true); /* late: its broker is slow */
+		else if (i == 1)
+			renew("off");
+	}
+	renew(NULL);
+	ck_assert_str_eq(away(), "");
+	ck_assert_uint_eq(told(HW_OUT_WHILE_UNKNOWN), 1);
+	ck_assert_uint_eq(last_of(HW_OUT_WHILE_UNKNOWN)->upstream.index, 0);
+	ck_assert_str_eq(hw_monitor_group_unknown(w->m, 0)->topic, "hub");
+	renew(NULL);
+	ck_assert_uint_eq(told(HW_OUT_WHILE_UNKNOWN), 1);
+	renew("off"); /* the right is back */
+	ck_assert_str_eq(away(), "hub");
+	renew("on");
+	world_pass(w, 60 * S);
+	ck_assert_str_eq(away(), "");
+	ck_assert_ptr_null(hw_monitor_group_unknown(w->m, 0));
+}
+END_TEST
+
+/* Such a broker keeps the value of the last message. A later request after a lost connection asks for all. */
+START_TEST(test_a_broker_that_sends_no_value_at_renewals)
+{
+	hub();
+	world_say(w, "hub", "off", _i);
+	for (int i = 0; i < 5; i++) {
+		renew(NULL);
+		ck_assert_str_eq(away(), "hub");
+	}
+	ck_assert_uint_eq(told(HW_OUT_WHILE_UNKNOWN), 0);
+	hw_monitor_upstreams_asked(w->m);
+	hw_monitor_upstreams_granted(w->m, true); /* of the connection before */
+	world_pass(w, 10 * S);
+	ck_assert_str_eq(away(), "hub");
+	hw_monitor_upstreams_granted(w->m, false);
+	world_pass(w, 10 * S);
+	ck_assert_str_eq(away(), "");
+	ck_assert_uint_eq(told(HW_OUT_WHILE_UNKNOWN), 1);
+}
+END_TEST
+
+/* The broker still retains an older value than the one that was published without the retain flag. */
+START_TEST(test_a_renewal_does_not_bring_an_older_value_back)
+{
+	hub();
+	world_say(w, "hub", "on", true);
+	renew("on");
+	world_say(w, "hub", "off", false);
+	for (int i = 0; i < 3; i++) {
+		renew("on");
+		ck_assert_str_eq(away(), "hub");
+	}
+	world_say(w, "hub", "off", true);
+	renew("on");
+	world_pass(w, 60 * S);
+	ck_assert_str_eq(away(), "");
+}
+END_TEST
+
+/* Some brokers send the retained value, which was read before, after a newer message. Then a renewal follows soon. */
+START_TEST(test_a_renewal_that_brings_the_value_from_before_a_change)
+{
+	hub();
+	world_say(w, "hub", "on", true);
+	renew("on");
+	ck_assert(!hw_monitor_renew_upstreams(w->m, false));
+	ck_assert(hw_monitor_renew_upstreams(w->m, true));
+	world_say(w, "hub", "off", _i);
+	world_say(w, "hub", "on", true);
+	hw_monitor_upstreams_granted(w->m, true);
+	world_pass(w, 10 * S);
+	ck_assert(hw_monitor_renew_upstreams(w->m, false));
+	world_say(w, "hub", "off", true);
+	hw_monitor_upstreams_granted(w->m, true);
+	world_pass(w, 10 * S);
+	ck_assert_str_eq(away(), "hub");
+	ck_assert(!hw_monitor_renew_upstreams(w->m, false));
+}
+END_TEST
+
+/* The topic is a device's own, whose value is retained. The late answer to a renewal is no heartbeat. */
+START_TEST(test_a_late_answer_to_a_renewal_is_no_heartbeat)
+{
+	static const char *const whiles[] = {"nodes/g/heartbeat on"};
+	struct hw_monitor_conf conf = hearing_conf();
+	conf.as_published = true;
+	groups[0].whiles = whiles;
+	groups[0].n_whiles = 1;
+	groups[0].retained = true;
+	ck_assert_int_eq(hw_monitor_reconfigure(w->m, w->now, &conf, groups, 2), 0);
+	hw_monitor_upstreams_granted(w->m, false);
+	world_pass(w, 10 * S);
+	world_say(w, "nodes/g/heartbeat", "on", true);
+	ck_assert(hw_monitor_renew_upstreams(w->m, true));
+	world_say(w, "nodes/g/heartbeat", "on", true);
+	hw_monitor_upstreams_granted(w->m, true);
+	for (int i = 0; i < 60; i++) {
+		world_beat(w, "other", "");
+		world_pass(w, S);
+	}
+	ck_assert(world_is(w, "g", HW_STATE_OFFLINE));
+	ck_assert(hw_monitor_renew_upstreams(w->m, true));
+	hw_monitor_upstreams_granted(w->m, true);
+	for (int i = 0; i < 10; i++) {
+		world_beat(w, "other", "");
+		world_pass(w, S);
+	}
+	world_say(w, "nodes/g/heartbeat", "on", true);
+	ck_assert(world_is(w, "g", HW_STATE_OFFLINE));
+	world_say(w, "nodes/g/heartbeat", "on", true);
+	ck_assert(world_is(w, "g", HW_STATE_ONLINE));
 }
 END_TEST
 
@@ -1233,6 +1385,11 @@ int main(void)
 	tcase_add_test(tc, test_a_value_of_an_upstream_from_another_source);
 	tcase_add_test(tc, test_a_long_value_of_an_upstream);
 	tcase_add_test(tc, test_a_value_that_does_not_come_again);
+	tcase_add_test(tc, test_a_value_that_two_renewals_do_not_bring);
+	tcase_add_loop_test(tc, test_a_broker_that_sends_no_value_at_renewals, 0, 2);
+	tcase_add_test(tc, test_a_renewal_does_not_bring_an_older_value_back);
+	tcase_add_loop_test(tc, test_a_renewal_that_brings_the_value_from_before_a_change, 0, 2);
+	tcase_add_test(tc, test_a_late_answer_to_a_renewal_is_no_heartbeat);
 	tcase_add_loop_test(tc, test_a_goodbye_in_the_grace_of_an_upstream, 0, 2);
 	tcase_add_loop_test(tc, test_a_goodbye_just_before_its_upstream_is_away, 0, 2);
 	tcase_add_loop_test(tc, test_deafness_begins_no_earlier_than_the_clock_of_its_subscription, 0, 2);

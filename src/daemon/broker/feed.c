@@ -59,7 +59,7 @@ static void on_up(struct hw_app_reader *r, struct hw_now now)
 	hw_log(r->app->log, HW_LOG_NOTICE, "reader %u: connected to %s:%d and subscribed", r->number, r->conf.host,
 	       r->conf.port);
 	if (r->number == 0)
-		hw_monitor_upstreams_granted(r->app->monitor);
+		hw_monitor_upstreams_granted(r->app->monitor, false);
 	hw_share_reader(r, now, true);
 	hw_app_cluster_reader(r->app, r->number, now, true);
 	/* wills that were published while the reader was not connected may have replaced our retained statuses */
@@ -87,7 +87,8 @@ static void on_refused(struct hw_app_reader *r, const char *text)
 {
 	if (r->up || !hw_app_is_reported(r->app, text))
 		hw_log_limited(r->app->log, HW_LIMIT_READER, HW_LOG_ERROR, "reader %u: %s", r->number, text);
-	snprintf(r->why, sizeof(r->why), "%s", text);
+	if (!r->up)
+		snprintf(r->why, sizeof(r->why), "%s", text);
 }
 
 static void on_stall(struct hw_app_reader *r, struct hw_now now, int64_t planned_ns)
@@ -127,8 +128,11 @@ static void on_sign(struct hw_app_reader *r, struct hw_now now, const struct hw_
 	case HW_READER_REPLAYED:
 		if (r->number != 0)
 			break;
-		hw_monitor_upstreams_granted(r->app->monitor);
+		hw_monitor_upstreams_granted(r->app->monitor, false);
 		hw_app_cluster_replayed(r->app, now);
+		break;
+	case HW_READER_RENEWED:
+		hw_monitor_upstreams_granted(r->app->monitor, true);
 		break;
 	case HW_READER_NEARLY_FULL:
 		if (r->number == 0)
@@ -335,4 +339,13 @@ void hw_app_ask_upstreams(struct hw_app *a)
 		any |= g->all[g->order[k]]->n_whiles > 0;
 	if (any && !a->cluster && a->broker->reader[0].up)
 		hw_app_replay(a);
+}
+
+void hw_app_renew_upstreams(struct hw_app *a, bool is_time)
+{
+	struct hw_app_reader *r = &a->broker->reader[0];
+	if (hw_app_stands_by(a) || !r->up || !hw_monitor_renew_upstreams(a->monitor, is_time))
+		return;
+	hw_copies_of_forget(&r->copies);
+	hw_reader_renew(r->reader);
 }

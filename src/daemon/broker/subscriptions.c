@@ -167,12 +167,12 @@ static void add_whole(struct own *o, const char *topic)
 {
 	size_t k = find(o, topic);
 	if (k < o->n) {
-		o->filters[k].replay = o->filters[k].plain = true;
+		o->filters[k].replay = o->filters[k].plain = o->filters[k].renew = true;
 		return;
 	}
 	bool history = !o->indexed || hw_filter_index_overlaps(&o->index, topic, brings_history, o);
-	o->filters[o->n++] =
-		(struct hw_mqtt_filter){.filter = topic, .replay = true, .plain = true, .as_published = !history};
+	o->filters[o->n++] = (struct hw_mqtt_filter){
+		.filter = topic, .replay = true, .plain = true, .as_published = !history, .renew = true};
 	note(o, k);
 }
 

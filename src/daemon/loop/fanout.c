@@ -147,6 +147,9 @@ void hw_app_dispatch(struct hw_app *a, struct hw_now now, const struct hw_out *o
 	case HW_OUT_UPSTREAM:
 		hw_app_upstream(a, now, out);
 		break;
+	case HW_OUT_WHILE_UNKNOWN:
+		hw_app_while_unknown(a, out);
+		break;
 	case HW_OUT_UNWRITTEN:
 		set_pending_again(a, out->device);
 		break;

@@ -17,6 +17,7 @@
 #include "visibility_priv.h"
 
 #define UPSTREAM_REPORT_NS (30 * HW_NS_PER_S)
+#define UPSTREAM_RENEW_NS  (30 * HW_NS_PER_S)
 
 int hw_app_visibility_new(struct hw_app *a)
 {
@@ -160,10 +161,33 @@ void hw_app_upstream(struct hw_app *a, struct hw_now now, const struct hw_out *o
 	on_group(a, now, out->upstream.begun);
 }
 
-/* Warns about a topic that has no retained value, or that this node may not read. */
+static void report_unknown(struct hw_app *a, const struct hw_group *g, const struct hw_while *w)
+{
+	hw_log(a->log, HW_LOG_WARNING,
+	       "group '%s': no value on %s; its devices are judged as if the value were '%s'; check the topic, and "
+	       "whether %s may read it",
+	       g->name, w->topic, w->value, a->start->mqtt.username[0] ? a->start->mqtt.username : "anonymous clients");
+}
+
+void hw_app_while_unknown(struct hw_app *a, const struct hw_out *out)
+{
+	const struct hw_group *g = group_of(a, out->upstream.group);
+	report_unknown(a, g, &g->whiles[out->upstream.index]);
+}
+
+static void renew(struct hw_app *a, struct hw_now now)
+{
+	bool is_time = now.mono.ns - a->visibility->upstream_renewed.ns >= UPSTREAM_RENEW_NS;
+	if (is_time)
+		a->visibility->upstream_renewed = now.mono;
+	hw_app_renew_upstreams(a, is_time);
+}
+
 void hw_app_upstream_tick(struct hw_app *a, struct hw_now now)
 {
-	size_t group;
+	const struct hw_groups *g = hw_monitor_groups(a->monitor);
+	const struct hw_while *w = NULL;
+	renew(a, now);
 	if (!hw_app_reader_is_up(a, 0) || a->visibility->upstream_reported) {
 		a->visibility->upstream_asked = now.mono;
 		return;
@@ -171,13 +195,11 @@ void hw_app_upstream_tick(struct hw_app *a, struct hw_now now)
 	if (now.mono.ns - a->visibility->upstream_asked.ns < UPSTREAM_REPORT_NS)
 		return;
 	a->visibility->upstream_reported = true;
-	const struct hw_while *w = hw_monitor_unknown_upstream(a->monitor, &group);
-	if (w)
-		hw_log(a->log, HW_LOG_WARNING,
-		       "group '%s': no value on %s; its devices are judged as if the value were '%s'; check the topic, "
-		       "and whether %s may read it",
-		       group_of(a, (uint16_t)group)->name, w->topic, w->value,
-		       a->start->mqtt.username[0] ? a->start->mqtt.username : "anonymous clients");
+	for (size_t k = 0; k < g->n_order && !w; k++) {
+		w = hw_monitor_group_unknown(a->monitor, g->order[k]);
+		if (w)
+			report_unknown(a, g->all[g->order[k]], w);
+	}
 }
 
 void hw_app_deaf(struct hw_app *a, struct hw_now now, const struct hw_out *out)

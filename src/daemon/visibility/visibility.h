@@ -22,7 +22,10 @@ void hw_app_deaf(struct hw_app *a, struct hw_now now, const struct hw_out *out);
 void hw_app_upstream(struct hw_app *a, struct hw_now now, const struct hw_out *out);
 /* Called when the conditions have changed. The next lines of hw_app_upstream_tick() are about the new conditions. */
 void hw_app_upstream_ask(struct hw_app *a);
-/* Called each second: logs once for which `while` condition no value has arrived. */
+/* Handles HW_OUT_WHILE_UNKNOWN. */
+void hw_app_while_unknown(struct hw_app *a, const struct hw_out *out);
+/* Called each second: requests the values of the `while` topics from time to time, and logs once for which condition no
+ * value has arrived. */
 void hw_app_upstream_tick(struct hw_app *a, struct hw_now now);
 /* Publishes the presence after the fleet or a group became blind, or sees again. */
 void hw_app_log_blind(struct hw_app *a, struct hw_now now);

@@ -31,7 +31,7 @@ struct hw_app_visibility {
 	bool blind; /* blindness of the fleet or of groups, as the presence shows it */
 	enum hw_cause cause;
 	bool upstream_reported; /* logged: no value has arrived for a `while` condition */
-	struct hw_mono upstream_asked;
+	struct hw_mono upstream_asked, upstream_renewed;
 	struct hw_sightings sightings;
 	struct hw_unjudged unjudged;
 };
