@@ -82,7 +82,7 @@ static void transition(struct hw_monitor *m, struct hw_now now, uint32_t i, enum
 	d->flags &= (uint16_t) ~(HW_FLAG_GOODBYE | HW_FLAG_HELD | HW_FLAG_PACED | HW_FLAG_HEARD | HW_FLAG_TOUCHED);
 	hw_monitor_arm(m, now, i);
 	if (any_parent && state == HW_STATE_ONLINE)
-		hw_parent_returns(m, now, i);
+		hw_parent_returns(m, now, i, true);
 	if (wait_ms >= 0)
 		hw_parent_wait(m, now, i, heard_ms);
 	m->stats.transitions[reason]++;

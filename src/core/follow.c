@@ -141,13 +141,14 @@ static void follow_entry(struct hw_monitor *m, struct hw_now now, uint32_t i, co
 {
 	const struct hw_device *d = hw_monitor_at(m, i);
 	enum hw_state was = hw_device_state(d);
+	bool heard = is_heard(d);
 	if (was == HW_STATE_ONLINE && t->state == HW_STATE_OFFLINE && (first || t->seq >= d->seq))
 		hw_parent_goes_down(m, now, i, t->reason, -1, t->seq & HW_SEQ_MAX);
 	if (!hw_follow_stored(m, now, i, t, first) || t->state != HW_STATE_ONLINE)
 		return;
 	hw_form_learn(m, i, form);
 	if (was != HW_STATE_ONLINE)
-		hw_parent_returns(m, now, i);
+		hw_parent_returns(m, now, i, heard);
 }
 
 int hw_monitor_stream(struct hw_monitor *m, struct hw_now now, const struct hw_event *e)

@@ -105,18 +105,21 @@ void hw_parent_is_up(struct hw_monitor *m, uint32_t i)
 		p->down_ms = INT64_MIN;
 }
 
-void hw_parent_returns(struct hw_monitor *m, struct hw_now now, uint32_t i)
+void hw_parent_returns(struct hw_monitor *m, struct hw_now now, uint32_t i, bool heard)
 {
 	uint32_t parent;
 	struct hw_parent *p = parent_of(m, i, &parent);
 	if (!p)
 		return;
 	/* A goodbye that was read after the device's last heartbeat stays. Only this node has not believed it, or the
-	 * entry that the device is online is older than the goodbye. */
-	int64_t heard_ms = hw_monitor_at(m, i)->last_heard_ms;
-	if (heard_ms == HW_NEVER_MS || heard_ms > p->goodbye_ms)
+	 * entry that the device is online is older than the goodbye. If this node has read no heartbeat since the
+	 * goodbye, the time of the last one is from another node's clock, and cannot be compared. */
+	const struct hw_device *d = hw_monitor_at(m, i);
+	int64_t now_ms = now.mono.ns / HW_NS_PER_MS, bye_ms = p->goodbye_ms;
+	if (heard ? d->last_heard_ms == HW_NEVER_MS || d->last_heard_ms > bye_ms
+	          : bye_ms < now_ms - hw_monitor_timeout_ms(m, d))
 		p->goodbye_ms = INT64_MIN;
-	p->returned_ms = p->heard_ms = now.mono.ns / HW_NS_PER_MS;
+	p->returned_ms = p->heard_ms = now_ms;
 }
 
 void hw_parent_says_goodbye(struct hw_monitor *m, struct hw_now now, uint32_t i)

@@ -16,8 +16,9 @@ void hw_parent_goes_down(struct hw_monitor *m, struct hw_now now, uint32_t i, en
                          uint64_t seq);
 /* Called when the device has left the state offline. */
 void hw_parent_is_up(struct hw_monitor *m, uint32_t i);
-/* hw_parent_returns(): the device is online again. hw_parent_says_goodbye(): the device's goodbye was read. */
-void hw_parent_returns(struct hw_monitor *m, struct hw_now now, uint32_t i);
+/* hw_parent_returns(): the device is online again. `heard`: this node has read a heartbeat of the device since the
+ * device's last goodbye. hw_parent_says_goodbye(): the device's goodbye was read. */
+void hw_parent_returns(struct hw_monitor *m, struct hw_now now, uint32_t i, bool heard);
 void hw_parent_says_goodbye(struct hw_monitor *m, struct hw_now now, uint32_t i);
 
 /* Whether an online child must go offline, because no known parent of it is online. */
