@@ -74,8 +74,8 @@ void hw_app_reread(struct hw_app *a);
 /* Requests the retained messages again if a group has a `while` condition. In a cluster, hw_app_cluster_sees() does
  * this. */
 void hw_app_ask_upstreams(struct hw_app *a);
-/* Requests the retained values of the topics of `while` alone, to find out whether this node may still read them. Called
- * each second; `is_time` as in hw_monitor_renew_upstreams(). */
+/* Requests the retained values of the topics of `while` alone, to find out whether this node may still read them.
+ * Called each second; `is_time` as in hw_monitor_renew_upstreams(). */
 void hw_app_renew_upstreams(struct hw_app *a, bool is_time);
 /* Changes the readers' subscriptions after the groups have changed. `restarts`: the readers also reconnect. Returns 0,
  * or -ENOMEM, and some readers may then keep the previous subscriptions. */
