@@ -11,6 +11,8 @@
  * If a device moves to another incident, the unreachable devices behind it move too. Links form no circle, so this
  * ends.
  */
+#include <stdlib.h>
+
 #include "incident/incidents_priv.h"
 
 /* --- the window of a group's devices that have just become down -----------------------------------------------------
@@ -127,6 +129,17 @@ static struct hw_incident *open_mass(struct hw_incidents *e, struct hw_incident_
 	return i;
 }
 
+/* Moves a device that has just become down to the mass incident `i`. */
+static void gather(struct hw_incidents *e, struct hw_incident_device *d, struct hw_incident *i)
+{
+	struct hw_incident *from = d->in;
+	window_remove(d);
+	if (d->since_ms < i->since_ms)
+		i->since_ms = d->since_ms;
+	move(e, d, i);
+	emptied(e, from, i);
+}
+
 /* Moves the devices of the group that have just become down (in the group's window) to a new mass incident. */
 static void gather_mass(struct hw_incidents *e, struct hw_incident_device *d)
 {
@@ -134,15 +147,46 @@ static void gather_mass(struct hw_incidents *e, struct hw_incident_device *d)
 	struct hw_incident *i = open_mass(e, d);
 	if (!i)
 		return;
-	while (g->window_first) {
-		struct hw_incident_device *member = g->window_first;
-		struct hw_incident *from = member->in;
-		window_remove(member);
-		if (member->since_ms < i->since_ms)
-			i->since_ms = member->since_ms;
-		move(e, member, i);
-		emptied(e, from, i);
+	while (g->window_first)
+		gather(e, g->window_first, i);
+}
+
+/* Whether a loaded device was in its group's window: it became down within mass_window, and its own incident began with
+ * this outage. */
+static bool is_recent(const struct hw_incidents *e, const struct hw_incident_device *d)
+{
+	return e->conf.mass > 0 && d->group && d->class == HW_CLASS_DOWN && d->in && d->in == d->own &&
+	       d->own->since_ms == d->since_ms && d->class_since >= e->now - e->conf.mass_window_ms;
+}
+
+static int compare_class_since(const void *a, const void *b)
+{
+	const struct hw_incident_device *const *x = a, *const *y = b;
+	return ((*x)->class_since > (*y)->class_since) - ((*x)->class_since < (*y)->class_since);
+}
+
+void hw_class_load_windows(struct hw_incidents *e)
+{
+	struct hw_incident_device **recent = calloc(e->devices.n + 1, sizeof(struct hw_incident_device *));
+	size_t n = 0;
+	if (!recent) {
+		hw_incidents_fail(e);
+		return;
 	}
+	for (size_t k = 0; k < e->devices.n_slots; k++)
+		for (struct hw_named *d = e->devices.slots[k]; d; d = d->next)
+			if (is_recent(e, (struct hw_incident_device *)d))
+				recent[n++] = (struct hw_incident_device *)d;
+	qsort(recent, n, sizeof(struct hw_incident_device *), compare_class_since);
+	for (size_t k = 0; k < n; k++)
+		if (recent[k]->group->mass)
+			gather(e, recent[k], recent[k]->group->mass);
+		else
+			window_add(e, recent[k]);
+	free(recent);
+	for (struct hw_incident_group *g = e->all_groups; g; g = g->next)
+		if (is_mass(e, g))
+			gather_mass(e, g->window_first);
 }
 
 static void open_own(struct hw_incidents *e, struct hw_incident_device *d)

@@ -185,8 +185,9 @@ int hw_incidents_load_member(struct hw_incidents *e, const char *incident, const
                              enum hw_incident_class class, int64_t since_ms, uint64_t seq);
 /* Loads a transition of the last four `flap_half`, which only the device's weight needs. */
 int hw_incidents_recall(struct hw_incidents *e, const char *device, int64_t time_ms);
-/* Called when everything is loaded. Classifies devices without an incident. `first`: nothing was stored before. In this
- * case, the incidents of devices that are offline now are only listed: neither their begin nor their end is sent. */
+/* Called when everything is loaded, and the groups, whose sizes decide whether there is a mass incident. Classifies
+ * devices without an incident. `first`: nothing was stored before. In this case, the incidents of devices that are
+ * offline now are only listed: neither their begin nor their end is sent. */
 int hw_incidents_loaded(struct hw_incidents *e, struct hw_now now, bool first);
 /* Called when Redis was emptied or failed over. hw_incidents_change() returns everything again. */
 void hw_incidents_rewrite(struct hw_incidents *e);

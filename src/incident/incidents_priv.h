@@ -301,6 +301,9 @@ void hw_class_settle(struct hw_incidents *e, struct hw_incident_device *d);
  * hw_class_parent_back(): the parent is online again. Its unreachable children are judged again after `settle`. */
 void hw_class_parent_away(struct hw_incidents *e, struct hw_incident_device *parent);
 void hw_class_parent_back(struct hw_incidents *e, struct hw_incident_device *parent);
+/* Fills the windows of the groups after a load. The devices that became down within mass_window count for a mass
+ * incident, and join an open one, as if there had been no load. */
+void hw_class_load_windows(struct hw_incidents *e);
 /* Gives a member the place that its class demands. */
 void hw_class_place(struct hw_incidents *e, struct hw_incident_device *d);
 /* Closes the incident if it is over; otherwise sets when to check again. */

@@ -2,7 +2,8 @@
 /*
  * The state after a start. Which devices are offline is read from the present content of Redis. The incidents are those
  * of the last commit. So a member that is no longer offline leaves its incident, and a device without an incident is
- * classified again. While loading, no incident is closed and nothing is sent.
+ * classified again. Devices that became down within mass_window count for a mass incident, also if they became down
+ * before the load. While loading, only incidents that are merged end, and nothing is sent.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -162,6 +163,7 @@ int hw_incidents_loaded(struct hw_incidents *e, struct hw_now now, bool first)
 {
 	hw_incidents_tick(e, now);
 	e->loading = true;
+	hw_class_load_windows(e);
 	for (size_t k = 0; k < e->devices.n_slots; k++)
 		for (struct hw_named *n = e->devices.slots[k]; n; n = n->next)
 			start_device(e, (struct hw_incident_device *)n, first);

@@ -222,6 +222,18 @@ static void load_receivers(struct iw_world *w)
 	}
 }
 
+static void tell_groups(struct iw_world *w)
+{
+	static const char *const names[] = {"gates0", "v0", "v1"};
+	for (unsigned g = 0; g < 3; g++) {
+		uint64_t n[2] = {0, 0};
+		for (unsigned k = 0; k < w->n_devices; k++)
+			if (strcmp(w->devices[k].group, names[g]) == 0 && !w->devices[k].expected)
+				n[w->devices[k].offline]++;
+		must(hw_incidents_group(w->engine, iw_now(w), names[g], n[0], n[1], 0));
+	}
+}
+
 static void recall(struct iw_world *w)
 {
 	for (size_t k = 0; k < w->redis.offset; k++) {
@@ -246,6 +258,7 @@ void iw_host_start(struct iw_world *w)
 		w->devices[k].listed = iw_is_away(&w->devices[k]);
 	w->read = w->redis.offset;
 	w->blind_told = false;
+	tell_groups(w);
 	load_incidents(w);
 	load_devices(w);
 	for (size_t k = 0; k < w->redis.n_silences; k++)
@@ -312,18 +325,6 @@ static void read_streams(struct iw_world *w)
 	hw_incidents_behind(w->engine, away || unread);
 	if (w->blind != w->blind_told && w->lie != IW_LIE_BLIND)
 		hw_incidents_sight(w->engine, iw_now(w), IW_NODE, w->blind_told = w->blind);
-}
-
-static void tell_groups(struct iw_world *w)
-{
-	static const char *const names[] = {"gates0", "v0", "v1"};
-	for (unsigned g = 0; g < 3; g++) {
-		uint64_t n[2] = {0, 0};
-		for (unsigned k = 0; k < w->n_devices; k++)
-			if (strcmp(w->devices[k].group, names[g]) == 0 && !w->devices[k].expected)
-				n[w->devices[k].offline]++;
-		must(hw_incidents_group(w->engine, iw_now(w), names[g], n[0], n[1], 0));
-	}
 }
 
 /* --- operators ------------------------------------------------------------------------------------------------------

@@ -360,6 +360,119 @@ START_TEST(a_small_mass_incident_splits_after_five_minutes)
 }
 END_TEST
 
+/* Loads the stored incident of a device, which became down `age_ms` ago. `before_ms`: the incident began so long before
+ * that. */
+static void load_own(const char *id, int64_t age_ms, int64_t before_ms)
+{
+	struct hw_incident_entry entry = {.id = id,
+	                                  .group = "pumps",
+	                                  .fact = HW_FACT_OFFLINE,
+	                                  .time_ms = BEGIN_MS + now_ms - age_ms,
+	                                  .wait_ms = -1,
+	                                  .seq = ++seq};
+	struct hw_incident_view v = {.id = "000000000000",
+	                             .device = id,
+	                             .group = "pumps",
+	                             .since_ms = entry.time_ms - before_ms,
+	                             .opened_ms = entry.time_ms - before_ms};
+	memcpy(v.id + HW_INCIDENT_ID - strlen(id), id, strlen(id));
+	ck_assert_int_eq(hw_incidents_load(engine, &v), 0);
+	ck_assert_int_eq(hw_incidents_load_device(engine, &entry), 0);
+	ck_assert_int_eq(hw_incidents_load_member(engine, v.id, id, HW_CLASS_DOWN, entry.time_ms, seq), 0);
+}
+
+static void load_many(const char *prefix, unsigned n, int64_t age_ms)
+{
+	char id[HW_INCIDENT_ID];
+	for (unsigned k = 0; k < n; k++) {
+		snprintf(id, sizeof(id), "%s%u", prefix, k);
+		load_own(id, age_ms, 0);
+	}
+}
+
+/* Ends the load, while the group has `online` online devices. */
+static void load_end(uint64_t online)
+{
+	hw_incidents_group(engine, rig_now(), "pumps", online, 5, 0);
+	hw_incidents_load_receiver(engine, "ops", 17, BEGIN_MS - MIN);
+	ck_assert_int_eq(hw_incidents_loaded(engine, rig_now(), false), 0);
+}
+
+START_TEST(devices_before_a_load_count_for_a_mass_incident_after_it)
+{
+	engine = hw_incidents_new(&conf, rig_now());
+	load_many("p", 4, 5 * S);
+	load_own("old", 61 * S, 0);
+	load_own("again", 5 * S, MIN); /* its incident has been open since an earlier outage */
+	hw_incidents_load_sent(engine, "0000000000p0", "ops", HW_NEWS_OPENED, false, false, 1, BEGIN_MS);
+	load_end(5);
+	ck_assert_str_ne(rig_in("p0"), rig_in("p1"));
+	rig_off("q");
+	ck_assert_str_eq(rig_in("p0"), rig_in("q"));
+	ck_assert_str_eq(rig_in("p3"), rig_in("q"));
+	ck_assert_str_eq(rig_in("old"), "000000000old");
+	ck_assert_str_eq(rig_in("again"), "0000000again");
+	rig_wait(S);
+	const char *news = rig_sent();
+	ck_assert_ptr_nonnull(strstr(news, "merged p0; "));
+	ck_assert_ptr_nonnull(strstr(news, "opened mass; "));
+	ck_assert_ptr_null(strstr(news, "opened p"));
+}
+END_TEST
+
+/* The last commit had the mass incident, and only a part of the moves into it. */
+START_TEST(a_load_moves_the_rest_into_an_open_mass_incident)
+{
+	struct hw_incident_view v, mass = {.id = "00000000mass",
+	                                   .kind = HW_INCIDENT_MASS,
+	                                   .group = "pumps",
+	                                   .since_ms = BEGIN_MS,
+	                                   .opened_ms = BEGIN_MS};
+	engine = hw_incidents_new(&conf, rig_now());
+	ck_assert_int_eq(hw_incidents_load(engine, &mass), 0);
+	load_many("p", 2, 5 * S);
+	load_own("old", 61 * S, 0);
+	load_own("again", 5 * S, MIN);
+	load_end(5);
+	ck_assert_str_eq(rig_in("p0"), mass.id);
+	ck_assert_str_eq(rig_in("p1"), mass.id);
+	ck_assert_str_eq(rig_in("old"), "000000000old");
+	ck_assert_str_eq(rig_in("again"), "0000000again");
+	ck_assert(hw_incidents_find(engine, mass.id, &v));
+	ck_assert_int_eq(v.since_ms, BEGIN_MS + now_ms - 5 * S);
+	ck_assert(!hw_incidents_find(engine, "0000000000p1", &v));
+}
+END_TEST
+
+/* The last commit did not have the mass incident, and no further device stops. */
+START_TEST(a_load_opens_a_mass_incident)
+{
+	for (int enough = 0; enough < 2; enough++) {
+		engine = hw_incidents_new(&conf, rig_now());
+		load_many("p", 5, 5 * S);
+		load_end(enough ? 5 : 95);
+		ck_assert_int_eq(strcmp(rig_in("p0"), rig_in("p4")) == 0, enough);
+		rig_end();
+	}
+}
+END_TEST
+
+START_TEST(loaded_devices_leave_the_window_in_time)
+{
+	conf.mass = 40;
+	engine = hw_incidents_new(&conf, rig_now());
+	load_many("p", 20, 50 * S);
+	load_many("q", 19, 5 * S);
+	load_end(5);
+	rig_wait(15 * S);
+	off_many("r", 20); /* 39 in the window */
+	ck_assert_str_ne(rig_in("q0"), rig_in("r0"));
+	rig_off("s");
+	ck_assert_str_eq(rig_in("q0"), rig_in("s"));
+	ck_assert_str_ne(rig_in("p0"), rig_in("s"));
+}
+END_TEST
+
 START_TEST(without_room_a_group_shares_an_incident)
 {
 	conf.mass = 0;
@@ -511,6 +624,10 @@ int main(void)
 		known_incidents_are_merged_into_a_mass_incident,
 		a_mass_incident_needs_its_share_and_its_window,
 		a_small_mass_incident_splits_after_five_minutes,
+		devices_before_a_load_count_for_a_mass_incident_after_it,
+		a_load_moves_the_rest_into_an_open_mass_incident,
+		a_load_opens_a_mass_incident,
+		loaded_devices_leave_the_window_in_time,
 		without_room_a_group_shares_an_incident,
 		an_incident_closes_after_clear_after,
 		a_flapping_device_gets_one_incident,

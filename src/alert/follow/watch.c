@@ -162,28 +162,34 @@ static bool read_group(const char *text, uint64_t n[2], int64_t *deaf_ms)
 	return online >= 0 && offline >= 0 && *deaf_ms >= 0;
 }
 
-static void note_group(struct hw_alert_watch *w, const char *name, const char *text)
+static int note_group(struct hw_alert_app *app, struct hw_incidents *engine, const char *name, const char *text)
 {
-	struct hw_now now = hw_alert_now(w->app);
 	uint64_t n[2];
 	int64_t deaf_ms;
 	if (strlen(name) >= GROUP_NAME || !*name || !read_group(text, n, &deaf_ms)) {
-		hw_alert_unusable(w->app, HW_ALERT_UNUSABLE_GROUP, "%sgroups: an unusable field was skipped",
-		                  w->app->conf->redis.key_prefix);
-		return;
+		hw_alert_unusable(app, HW_ALERT_UNUSABLE_GROUP, "%sgroups: an unusable field was skipped",
+		                  app->conf->redis.key_prefix);
+		return 0;
 	}
-	if (hw_incidents_group(w->app->engine, now, name, n[0], n[1], deaf_ms))
-		hw_alert_on_no_memory(w->app);
+	return hw_incidents_group(engine, hw_alert_now(app), name, n[0], n[1], deaf_ms);
+}
+
+int hw_alert_watch_groups(struct hw_alert_app *app, struct hw_incidents *engine, const redisReply *r)
+{
+	int rc = 0;
+	for (size_t i = 0; r->type == REDIS_REPLY_ARRAY && !rc && i + 1 < r->elements && i < 2 * GROUPS_MAX; i += 2)
+		if (r->element[i]->type == REDIS_REPLY_STRING && r->element[i + 1]->type == REDIS_REPLY_STRING)
+			rc = note_group(app, engine, r->element[i]->str, r->element[i + 1]->str);
+	return rc;
 }
 
 static void on_groups(void *arg, const redisReply *r)
 {
 	struct hw_alert_watch *w = arg;
-	if (!w->app->engine || !r || r->type != REDIS_REPLY_ARRAY)
+	if (!w->app->engine || !r)
 		return;
-	for (size_t i = 0; i + 1 < r->elements && i < 2 * GROUPS_MAX; i += 2)
-		if (r->element[i]->type == REDIS_REPLY_STRING && r->element[i + 1]->type == REDIS_REPLY_STRING)
-			note_group(w, r->element[i]->str, r->element[i + 1]->str);
+	if (hw_alert_watch_groups(w->app, w->app->engine, r) != 0)
+		hw_alert_on_no_memory(w->app);
 	hw_alert_schedule_turn(w->app);
 }
 

@@ -6,11 +6,13 @@
 #ifndef HW_ALERT_WATCH_H
 #define HW_ALERT_WATCH_H
 
+#include <hiredis/hiredis.h>
 #include <stdbool.h>
 #include <stdint.h>
 
 struct hw_alert_app;
 struct hw_alert_watch;
+struct hw_incidents;
 
 struct hw_alert_watch *hw_alert_watch_new(struct hw_alert_app *app);
 void hw_alert_watch_free(struct hw_alert_watch *w);
@@ -19,5 +21,8 @@ void hw_alert_watch_node(struct hw_alert_watch *w, const char *node);
 void hw_alert_watch_store(struct hw_alert_watch *w, bool up);
 /* Called each second. */
 void hw_alert_watch_tick(struct hw_alert_watch *w);
+
+/* Passes the answer to HGETALL device:groups to `engine`. Returns 0 or -ENOMEM. */
+int hw_alert_watch_groups(struct hw_alert_app *app, struct hw_incidents *engine, const redisReply *r);
 
 #endif

@@ -197,7 +197,7 @@ static void ask_key(struct hw_alert_loader *l,
 	ask(l, read, name, (const char *[]){command, key, NULL});
 }
 
-/* --- the offsets, the ids ----------------------------------------------------------------------------------------- */
+/* --- the offsets, the groups, the ids ----------------------------------------------------------------------------- */
 
 static void read_alert(struct hw_alert_loader *l, const char *name, const redisReply *r)
 {
@@ -229,6 +229,13 @@ static void read_end(struct hw_alert_loader *l, const char *name, const redisRep
 	}
 }
 
+/* How many devices a group has decides whether the loaded devices are a mass incident. */
+static void read_groups(struct hw_alert_loader *l, const char *name, const redisReply *r)
+{
+	(void)name;
+	l->failed |= hw_alert_watch_groups(l->app, l->engine, r) != 0;
+}
+
 static void ask_offsets(struct hw_alert_loader *l)
 {
 	char key[HW_ALERT_KEY_MAX];
@@ -238,6 +245,7 @@ static void ask_offsets(struct hw_alert_loader *l)
 		ask(l, read_end, hw_alert_stream_name((enum hw_alert_stream)k),
 		    (const char *[]){"XREVRANGE", key, "+", "-", "COUNT", "1", NULL});
 	}
+	ask_key(l, read_groups, "", "HGETALL", "groups", "");
 }
 
 static void read_incidents(struct hw_alert_loader *l, const char *name, const redisReply *r)
