@@ -129,13 +129,13 @@ START_TEST(status_says_all)
 	s.status.pending = 7;
 	ck_assert_int_eq(get(&s, "/v1/status", &r), 200);
 	cJSON *json = cJSON_Parse(r.body);
-	expect_keys(json,
-	            "node version uptime_s blind blind_cause blind_for_ms judges_in_ms starting mqtt broker "
-	            "broker_port redis redis_writable loading devices "
-	            "online offline unseen unjudged unjudged_groups left_out suspects candidates owed owed_oldest_ms "
-	            "heartbeats_total "
-	            "heartbeats_per_s transitions_total "
-	            "barrier_ms now_ms");
+	expect_keys(json, "node version uptime_s blind blind_cause blind_for_ms judges_in_ms starting mqtt broker "
+	                  "broker_port redis redis_writable loading devices "
+	                  "online offline unseen unjudged unjudged_groups left_out while_unknown suspects candidates "
+	                  "owed owed_oldest_ms "
+	                  "heartbeats_total "
+	                  "heartbeats_per_s transitions_total "
+	                  "barrier_ms now_ms");
 	ck_assert_str_eq(text(json, "node"), "node \"1\"");
 	ck_assert_str_eq(text(json, "version"), "1.2.3");
 	ck_assert_str_eq(text(json, "mqtt"), "up");
