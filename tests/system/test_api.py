@@ -72,7 +72,7 @@ def programs(base):
     env.beat("pump-8")
     env.wait_store("pump-8", "online")
     env.beat("pump-8", {"online": False})
-    wait_until(lambda: a.incidents(), what="an incident")
+    wait_until(lambda: a.incidents() and a.incidents()[0].get("name") == "Pump 8", what="the newest incident, with a name")
     d.request("DELETE", "/v1/inventory/pump-8")  # the incident keeps the name; the examples of the inventory begin with pump-7
     wait_until(lambda: h.get("/v1/history/devices/pump-9").json().get("transitions"), what="the history to have the outage")
     wait_until(lambda: h.get("/v1/history/incidents").json().get("incidents"), what="the history to have an incident")

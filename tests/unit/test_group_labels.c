@@ -117,7 +117,7 @@ END_TEST
 
 static void check(const int at[DEVICES])
 {
-	char id[8], expected[64];
+	char id[16], expected[64];
 	for (int k = 0; k < DEVICES; k++) {
 		snprintf(id, sizeof(id), "v%d", k);
 		if (!world_device(w, id))
