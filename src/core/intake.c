@@ -76,27 +76,40 @@ static void count_fault(struct hw_monitor *m, const char *id, size_t len, const 
 
 /* --- messages ---------------------------------------------------------------- */
 
-/* Returns the group that a status names, if this is the topic of that group's statuses. Several groups may share a
- * topic. Otherwise returns the group whose filter matches. */
+/*
+ * Returns the group that a status names. If the file has no such group, the group was renamed or removed. Several
+ * groups may share the topic, so the device may belong to any of them. It then gets the group with the longest timeout,
+ * until a heartbeat shows its group.
+ */
 static uint16_t group_of_status(const struct hw_monitor *m, const struct hw_message *msg, const struct intake *in)
 {
 	char name[HW_ID_MAX + 1], topic[HW_TOPIC_MAX + 1];
 	bool named = hw_payload_text(msg->payload, msg->payload_len, "group", name, sizeof(name)) >= 0;
-	int k = named ? hw_groups_find(&m->groups, name) : -1, len = 0;
-	if (k >= 0 && !m->groups.all[k]->retired)
-		len = hw_group_status_topic(m->groups.all[k], in->id, in->id_len, topic, sizeof(topic));
-	return len > 0 && (size_t)len == msg->topic_len && memcmp(topic, msg->topic, msg->topic_len) == 0 ? (uint16_t)k
-	                                                                                                  : in->group;
+	int k = named ? hw_groups_find(&m->groups, name) : -1;
+	if (k >= 0 && !m->groups.all[k]->retired && hw_group_fits(m->groups.all[k], in->id, in->id_len))
+		return (uint16_t)k;
+	uint16_t longest = in->group;
+	for (size_t o = 0; o < m->groups.n_order; o++) {
+		const struct hw_group *g = m->groups.all[m->groups.order[o]];
+		if (g->timeout_ms <= m->groups.all[longest]->timeout_ms)
+			continue;
+		int len = hw_group_status_topic(g, in->id, in->id_len, topic, sizeof(topic));
+		if (len > 0 && (size_t)len == msg->topic_len && memcmp(topic, msg->topic, msg->topic_len) == 0)
+			longest = m->groups.order[o];
+	}
+	return longest;
 }
 
 /* Learns a device's state from a retained status. Without a store, heartwheel learns the state of its previous run
- * only from the retained statuses that it published. */
+ * only from the retained statuses that it published. A device that has moved to another group may have one on the topic
+ * of each group, and the broker may deliver them in any order. */
 static void adopt_status(struct hw_monitor *m, struct hw_now now, const struct hw_message *msg, const struct intake *in,
                          struct hw_payload *p)
 {
 	char parents[HW_PARENTS_TEXT + 1];
-	if (hw_registry_find(m->registry, in->id, in->id_len) != HW_NIL || p->seq <= 0 ||
-	    !hw_id_valid(in->id, in->id_len))
+	uint32_t i = hw_registry_find(m->registry, in->id, in->id_len);
+	uint64_t known_seq = i == HW_NIL ? 0 : hw_monitor_at(m, i)->seq;
+	if (p->seq <= 0 || (uint64_t)p->seq <= known_seq || !hw_id_valid(in->id, in->id_len))
 		return;
 	struct hw_stored s = {
 		.id = in->id,

@@ -222,6 +222,18 @@ static void load_again(struct hw_monitor *m, struct hw_now now, uint32_t i, stru
 	arm_again(m, now, i);
 }
 
+/* Applies a newer status of a device that is only known from an older one. Between the two, the device may have moved
+ * to another group. */
+static void load_newer(struct hw_monitor *m, struct hw_now now, uint32_t i, struct hw_stored *s)
+{
+	int g = hw_groups_find(&m->groups, s->group);
+	if (g >= 0 && g != hw_monitor_at(m, i)->group) {
+		hw_monitor_move(m, now, i, (uint16_t)g);
+		hw_parent_relink(m, i);
+	}
+	load_again(m, now, i, s, false);
+}
+
 static void load_known(struct hw_monitor *m, struct hw_now now, uint32_t i, struct hw_stored *s)
 {
 	bool first = hw_gate_is_missing_in_store(m, i);
@@ -232,6 +244,10 @@ static void load_known(struct hw_monitor *m, struct hw_now now, uint32_t i, stru
 	}
 	if (!hw_gate_is_sole_writer(m, hw_device_partition(hw_monitor_at(m, i)))) {
 		load_again(m, now, i, s, first);
+		return;
+	}
+	if (m->conf.adopt_by && hw_monitor_at(m, i)->form == HW_FORM_UNKNOWN && s->seq > hw_monitor_at(m, i)->seq) {
+		load_newer(m, now, i, s); /* no heartbeat was read in this run */
 		return;
 	}
 	/* This node receives the device's messages, so its state is newer than the stored one and must have a

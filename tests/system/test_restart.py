@@ -549,6 +549,34 @@ def test_memory_store_keeps_the_group(env):
     throughout(lambda: d.state("a") == "online" and d.device("a")["group"] == "slow", 4)
 
 
+@pytest.mark.parametrize("old, new", [("a", "b"), ("b", "a")])
+def test_memory_store_takes_the_newest_status(env, old, new):
+    """A reload moves a filter to a group with another status topic. The old retained statuses stay on the old topic. The broker
+    delivers them before or after the new ones."""
+    env.check_events = False
+    env.own_redis(start=False)
+    topics = ["%s/%s/{id}" % (env.root, n) for n in (old, new)]
+    moved = "heartbeat = %s/x/{id}\n" % env.root
+    groups = [("short", {"heartbeat": [env.root + "/x/{id}", env.root + "/z/{id}"], "status": topics[0], "timeout": "1s"}),
+              ("long", {"heartbeat": env.root + "/y/{id}", "status": topics[1], "timeout": "1h"})]
+    d = env.daemon(store={"type": "memory"}, groups=groups)
+    env.publisher.publish(env.root + "/x/lives", b"")
+    env.publisher.publish(env.root + "/x/dead", b"")
+    wait_until(lambda: d.state("lives") == d.state("dead") == "online")
+    d.edit(moved, "")
+    d.edit("heartbeat = %s/y/{id}\n" % env.root, moved + "heartbeat = %s/y/{id}\n" % env.root)
+    assert d.ctl("reload").returncode == 0
+    env.publisher.publish(env.root + "/x/lives", b"")
+    env.publisher.publish(env.root + "/x/dead", b'{"online":false}')
+    wait_until(lambda: d.device("lives")["group"] == "long" and d.state("dead") == "offline")
+    seq = {i: d.device(i)["seq"] for i in ("lives", "dead")}
+    d.stop()
+    d.start()
+    wait_until(lambda: d.device("lives") and d.device("dead"))
+    throughout(lambda: d.state("lives") == "online" and d.device("lives")["group"] == "long", 4)
+    assert d.state("dead") == "offline" and {i: d.device(i)["seq"] for i in seq} == seq
+
+
 def test_memory_store_keeps_the_own_timeout(env):
     """A device asks for a longer timeout, and sleeps. heartwheeld restarts meanwhile."""
     env.check_events = False

@@ -276,17 +276,18 @@ START_TEST(test_own_statuses_are_adopted_where_no_heartbeat_comes)
 }
 END_TEST
 
-/* Two groups share a status topic. A status that names no group of this topic is published again when a heartbeat has
- * moved the device. */
+/* Two groups share a status topic. A device whose status names no group of the file has the longer of their timeouts.
+ * When a heartbeat has moved the device, its status is published again. */
 START_TEST(test_own_statuses_name_the_group)
 {
 	static const char *const fast[] = {"fast/{id}"}, *const slow[] = {"slow/{id}"};
 	static const struct {
 		const char *topic, *group, *is;
 	} all[] = {{"nodes/a/status", "slow", "slow"},
-	           {"nodes/b/status", "none", "fast"},
-	           {"nodes/c/status", "other", "fast"},
-	           {"other/d", "slow", "other"}};
+	           {"nodes/b/status", "none", "slow"},
+	           {"nodes/c/status", "other", "other"},
+	           {"other/d", "slow", "slow"},
+	           {"other/e", "none", "other"}};
 	struct hw_monitor_conf conf = world_conf();
 	conf.adopt_by = conf.node = "me";
 	struct hw_group_spec g[] = {world_group("fast", 30000), world_group("slow", 60000),
@@ -295,6 +296,7 @@ START_TEST(test_own_statuses_name_the_group)
 		g[k].n_heartbeat = 1;
 	g[0].heartbeat = fast;
 	g[1].heartbeat = slow;
+	g[2].timeout_ms = 40000;
 	g[2].status = "other/{id}";
 	struct world *v = world_new(&conf, g, 3);
 	world_connect(v);
@@ -307,9 +309,61 @@ START_TEST(test_own_statuses_name_the_group)
 	}
 	world_say(v, "slow/a", "", false);
 	ck_assert_uint_eq(world_count(v, HW_OUT_STATUS, 0), 0);
-	world_say(v, "slow/b", "", false);
-	ck_assert_str_eq(hw_monitor_group_of(v->m, world_device(v, "b"))->name, "slow");
+	world_pass(v, 50 * S);
+	ck_assert(world_is(v, "b", HW_STATE_ONLINE) && world_is(v, "e", HW_STATE_OFFLINE));
+	world_say(v, "fast/b", "", false);
+	ck_assert_str_eq(hw_monitor_group_of(v->m, world_device(v, "b"))->name, "fast");
 	ck_assert_uint_eq(world_count(v, HW_OUT_STATUS, 0), 1);
+	ck_assert_uint_eq(world_device(v, "b")->seq, 8); /* the status on another topic has 7 */
+	world_free(v);
+}
+END_TEST
+
+static void say_status(struct world *v, const char *topic, bool online, int seq, const char *group)
+{
+	char text[100];
+	snprintf(text, sizeof(text), "{\"online\":%s,\"by\":\"me\",\"seq\":%d,\"group\":\"%s\"}",
+	         online ? "true" : "false", seq, group);
+	world_say(v, topic, text, true);
+}
+
+/* Devices have moved from the group a to the group b. Each group has a status topic of its own, and the broker still
+ * has the status on the old one. It delivers the old ones first (0) or last (1). */
+START_TEST(test_the_newest_of_own_statuses_counts)
+{
+	static const char *const a[] = {"a/{id}"}, *const b[] = {"b/{id}"};
+	struct hw_monitor_conf conf = world_conf();
+	conf.adopt_by = conf.node = "me";
+	struct hw_group_spec g[] = {world_group("a", 30000), world_group("b", 60000)};
+	g[0].heartbeat = a;
+	g[1].heartbeat = b;
+	g[0].n_heartbeat = g[1].n_heartbeat = 1;
+	g[0].status = "sa/{id}";
+	g[1].status = "sb/{id}";
+	struct world *v = world_new(&conf, g, 2);
+	world_connect(v);
+	for (int k = 0; k < 2; k++) {
+		bool old = k == _i;
+		say_status(v, old ? "sa/dead" : "sb/dead", old, old ? 7 : 9, old ? "a" : "b");
+		say_status(v, old ? "sa/lives" : "sb/lives", true, old ? 7 : 8, old ? "a" : "b");
+		say_status(v, old ? "sa/back" : "sb/back", !old, old ? 7 : 8, old ? "a" : "b");
+		say_status(v, old ? "sa/heard" : "sb/heard", old, old ? 7 : 30, old ? "a" : "b");
+		if (k == 0)
+			world_say(v, "b/heard", "", false);
+	}
+	ck_assert(world_is(v, "dead", HW_STATE_OFFLINE) && world_is(v, "heard", HW_STATE_ONLINE));
+	ck_assert(world_is(v, "back", HW_STATE_ONLINE));
+	ck_assert_str_eq(hw_monitor_group_of(v->m, world_device(v, "dead"))->name, "b");
+	ck_assert_str_eq(hw_monitor_group_of(v->m, world_device(v, "lives"))->name, "b");
+	ck_assert_str_eq(hw_monitor_group_of(v->m, world_device(v, "heard"))->name, "b");
+	ck_assert_uint_eq(world_device(v, "dead")->seq, 9);
+	ck_assert_uint_ge(world_device(v, "heard")->seq, 31);
+	ck_assert_uint_eq(hw_monitor_group_stats(v->m, 0)->count[HW_STATE_ONLINE], 0);
+	ck_assert_uint_eq(hw_monitor_group_stats(v->m, 1)->count[HW_STATE_OFFLINE], 1);
+	world_pass(v, 50 * S);
+	ck_assert(world_is(v, "lives", HW_STATE_ONLINE) && world_is(v, "back", HW_STATE_ONLINE));
+	world_pass(v, 15 * S);
+	ck_assert(world_is(v, "lives", HW_STATE_OFFLINE) && world_is(v, "dead", HW_STATE_OFFLINE));
 	world_free(v);
 }
 END_TEST
@@ -594,6 +648,7 @@ int main(void)
 	tcase_add_test(tc, test_own_statuses_are_adopted_where_no_heartbeat_comes);
 	tcase_add_test(tc, test_own_statuses_name_the_group);
 	tcase_add_test(tc, test_own_statuses_name_the_parents);
+	tcase_add_loop_test(tc, test_the_newest_of_own_statuses_counts, 0, 2);
 	tcase_add_loop_test(tc, test_an_own_status_is_adopted_on_a_topic_of_while, 0, 2);
 	tcase_add_test(tc, test_a_stored_device_has_one_timeout_to_be_heard);
 	tcase_add_test(tc, test_a_shorter_timeout_leaves_one_to_be_heard);
