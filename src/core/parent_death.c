@@ -17,6 +17,7 @@
 #include "arm.h"
 #include "door.h"
 #include "form.h"
+#include "parent_intake.h"
 #include "parent_peers.h"
 #include "parent_wait.h"
 
@@ -158,7 +159,8 @@ bool hw_parent_orphaned(const struct hw_monitor *m, uint32_t i)
 	    hw_form_is_unheard(m, d))
 		return false;
 	const struct hw_parent *p = last_death(m, i);
-	return p && d->last_heard_ms <= p->down_ms && m->sight.blind.lossy_end.ns < p->down_seen_ns;
+	return p && d->last_heard_ms <= p->down_ms && m->sight.blind.lossy_end.ns < p->down_seen_ns &&
+	       hw_parent_is_current(m, i);
 }
 
 static void next_parent(struct hw_monitor *m)

@@ -203,6 +203,12 @@ void hw_parent_load(struct hw_monitor *m, uint32_t i, const char *ids)
 	set(m, i, &f, 0);
 }
 
+bool hw_parent_is_current(const struct hw_monitor *m, uint32_t i)
+{
+	const struct hw_parent_cell *c = hw_parents_cell(&m->parents, i);
+	return !m->conf.adopt_by || (c && c->hash) || listed_parents(m, i).len > 0;
+}
+
 void hw_parent_list(struct hw_monitor *m, uint32_t i)
 {
 	struct hw_parent_cell *c = hw_parents_cell(&m->parents, i);

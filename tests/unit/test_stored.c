@@ -368,6 +368,42 @@ START_TEST(test_the_newest_of_own_statuses_counts)
 }
 END_TEST
 
+/* A gateway stops after a restart. Its devices go offline with it, except one whose status alone names the gateway: the
+ * device may have moved to another gateway since that was published. */
+START_TEST(test_parents_of_a_status_take_nobody)
+{
+	static const char *const gw[] = {"gw/{id}"}, *const hb[] = {"plant/{gw}/{id}"}, *const parents[] = {"{gw}"};
+	struct hw_monitor_conf conf = world_conf();
+	conf.adopt_by = conf.node = "me";
+	struct hw_group_spec g[] = {world_group("gateways", 30000), world_group("valves", 60000)};
+	g[0].heartbeat = gw;
+	g[1].heartbeat = hb;
+	g[0].n_heartbeat = g[1].n_heartbeat = 1;
+	g[1].parents = parents;
+	g[1].n_parents = 1;
+	g[1].parent_death = HW_PARENT_TAKE;
+	struct world *v = world_new(&conf, g, 2);
+	world_connect(v);
+	say_status(v, "nodes/g1/status", true, 7, "gateways");
+	world_say(v, "nodes/silent/status",
+	          "{\"online\":true,\"by\":\"me\",\"seq\":7,\"group\":\"valves\",\"parents\":\"g1\"}", true);
+	world_say(v, "nodes/heard/status",
+	          "{\"online\":true,\"by\":\"me\",\"seq\":7,\"group\":\"valves\",\"parents\":\"g1\"}", true);
+	ck_assert_str_eq(world_parents(v, "silent"), "g1");
+	world_pass(v, 10 * S);
+	world_say(v, "plant/g1/heard", "", false);
+	world_say(v, "gw/g1", "", false);
+	world_pass(v, 5 * S);
+	world_say(v, "gw/g1", "{\"online\":false}", false);
+	world_pass(v, 5 * S);
+	ck_assert(world_is(v, "g1", HW_STATE_OFFLINE));
+	ck_assert(world_is(v, "heard", HW_STATE_OFFLINE));
+	ck_assert_int_eq(hw_device_reason(world_device(v, "heard")), HW_REASON_PARENT);
+	ck_assert(world_is(v, "silent", HW_STATE_ONLINE));
+	world_free(v);
+}
+END_TEST
+
 /* A status without parents is published once more when a heartbeat names them. */
 START_TEST(test_own_statuses_name_the_parents)
 {
@@ -649,6 +685,7 @@ int main(void)
 	tcase_add_test(tc, test_own_statuses_name_the_group);
 	tcase_add_test(tc, test_own_statuses_name_the_parents);
 	tcase_add_loop_test(tc, test_the_newest_of_own_statuses_counts, 0, 2);
+	tcase_add_test(tc, test_parents_of_a_status_take_nobody);
 	tcase_add_loop_test(tc, test_an_own_status_is_adopted_on_a_topic_of_while, 0, 2);
 	tcase_add_test(tc, test_a_stored_device_has_one_timeout_to_be_heard);
 	tcase_add_test(tc, test_a_shorter_timeout_leaves_one_to_be_heard);
