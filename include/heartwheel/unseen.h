@@ -12,8 +12,9 @@
  *
  * hw_monitor_next_unseen(): returns the next id that this node calls unseen; false: there is none now, or *budget is
  * used up. The driver then sets the id's state: unseen, or resting. Without an answer the id is returned again after
- * ten seconds. The driver calls the function about once a second, and only while it reads and follows the store and the
- * inventory there. now.wall_ms must be by the clock that sets the since_ms of entries.
+ * ten seconds. If the group's canaries must come back first, they become due (hw_monitor_next()). The driver calls the
+ * function about once a second, and only while it reads and follows the store and the inventory there. now.wall_ms must
+ * be by the clock that sets the since_ms of entries.
  */
 
 struct hw_expected *hw_monitor_expected(const struct hw_monitor *m);

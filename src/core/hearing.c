@@ -198,6 +198,8 @@ static enum hw_hearing_verdict judge_filter(struct hw_hearing *h, const struct h
 {
 	struct hw_hearing_filter *f = &h->filter[k];
 	const struct hw_hearing_group *g = &h->group[f->group];
+	if (online == HW_HEARING_EXPECTED && !hw_hearing_may_ask(h, k))
+		return HW_HEARING_HEARS;
 	if (hw_hearing_misses(h, k))
 		return HW_HEARING_UNSURE;
 	if (hw_hearing_proven(h, k).ns >= need.ns || hw_hearing_believes(h, k))

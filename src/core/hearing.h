@@ -4,11 +4,11 @@
  * Private to the core.
  *
  * A granted subscription proves nothing: a broker may withdraw the right to read and still grant the subscription. So
- * before a device goes offline, each filter of its group must have delivered a message that was published after the
- * deadline. This message is a heartbeat of another device, or a canary that the monitor publishes (canary.h). If a
- * canary was sent for this purpose, it must come back too: a later heartbeat proves nothing about the messages before
- * it. If a later barrier is back and the canary never is, the filter did not deliver for some time, perhaps for less
- * than a timeout.
+ * before a device goes offline or is unseen, each filter of its group must have delivered a message that was published
+ * after the deadline. This message is a heartbeat of another device, or a canary that the monitor publishes (canary.h).
+ * If a canary was sent for this purpose, it must come back too: a later heartbeat proves nothing about the messages
+ * before it. If a later barrier is back and the canary never is, the filter did not deliver for some time, perhaps for
+ * less than a timeout.
  *
  * A group's seeing clock is the monitor's, less the time in which only the group was deaf or its upstream was down. A
  * second struct hw_blind counts this time. hw_device.last_seen_ns is a value of the group's clock.
@@ -33,6 +33,10 @@ enum hw_hearing_verdict {
 	HW_HEARING_STILL_DEAF /* the group is deaf again before the end of its last deafness was reported; both
 	                       * reports are omitted */
 };
+
+/* The number of online devices if the silence is that of a device that was never heard. Filters without canaries are
+ * then believed to deliver. */
+#define HW_HEARING_EXPECTED UINT32_MAX
 
 /* What a step found or requests, and for which filter. */
 struct hw_hearing_do {
@@ -70,8 +74,8 @@ static inline void hw_hearing_ask(struct hw_hearing *h, uint16_t group, struct h
 }
 
 /* Judges whether a silence since `need` is the device's own, or whether a filter may not have delivered. `online` is
- * the number of online devices of the group. Unsure: check again after `*wait_ns`, or, if that is 0, with the next
- * pair of barriers. Deaf: the group is deaf from now on, because of `*filter`. */
+ * the number of online devices of the group, or HW_HEARING_EXPECTED. Unsure: check again after `*wait_ns`, or, if that
+ * is 0, with the next pair of barriers. Deaf: the group is deaf from now on, because of `*filter`. */
 enum hw_hearing_verdict hw_hearing_judge(struct hw_hearing *h, const struct hw_sight *s, struct hw_mono now,
                                          uint16_t group, struct hw_mono need, uint32_t online, int64_t *wait_ns,
                                          size_t *filter);

@@ -7,6 +7,9 @@
  * its whole timeout to send a first heartbeat. An id is not unseen if a message of its device was received but refused,
  * because there was no room for the device.
  *
+ * The group's filters must also have delivered a message from after the time at which the id was due, as for a device
+ * that goes offline (hearing.h). One canary on each filter serves all ids that were due before it was sent.
+ *
  * Cost: an id is checked when its time is due. While the monitor is blind none is checked.
  */
 #include "heartwheel/unseen.h"
@@ -21,6 +24,8 @@
 
 #define AGAIN_MS    1000  /* until an id of another node's partition is checked again */
 #define ANSWERED_MS 10000 /* until an id that was returned is checked again, unless the driver has set its state */
+#define ASKED_MS    500   /* until an id that waits for canaries is checked again */
+#define HEARD_MS    10000 /* how old a filter's last message may be, if an id was due even earlier */
 
 struct hw_expected *hw_monitor_expected(const struct hw_monitor *m)
 {
@@ -150,6 +155,32 @@ static int64_t seen_ms(const struct hw_monitor *m, struct hw_now now, uint16_t k
 	return (hw_monitor_group_seen(m, now, k).ns - (from > began ? from : began)) / HW_NS_PER_MS;
 }
 
+/* Deafness is lossy: when it ends, the timeout must pass once more. */
+static void wait_deaf(struct hw_monitor *m, struct hw_now now, uint32_t i, int64_t timeout_ms)
+{
+	const int64_t most_ms = HW_ARM_MAX_NS / HW_NS_PER_MS;
+	wait_until(m->expected, i, now.wall_ms + (timeout_ms < most_ms ? timeout_ms : most_ms));
+}
+
+/* Whether the group would have received a heartbeat of the device until `late_ms` ago, when the id was due. Otherwise
+ * the id has a later time. */
+static bool hears(struct hw_monitor *m, struct hw_now now, uint32_t i, uint16_t k, int64_t late_ms, int64_t timeout_ms)
+{
+	int64_t wait_ns;
+	late_ms = late_ms < HEARD_MS ? late_ms : HEARD_MS;
+	struct hw_mono need = hw_mono_later(hw_mono_add(now.mono, -late_ms * HW_NS_PER_MS), m->sight.blind.until);
+	switch (hw_monitor_hears_group(m, now, k, need, HW_HEARING_EXPECTED, &wait_ns)) {
+	case HW_HEARING_HEARS:
+		return true;
+	case HW_HEARING_UNSURE:
+		wait_until(m->expected, i, now.wall_ms + ASKED_MS);
+		return false;
+	default:
+		wait_deaf(m, now, i, timeout_ms);
+		return false;
+	}
+}
+
 /* Checks the id whose time is due. Returns whether it is unseen. Otherwise it has another state, or a later time. */
 static bool check(struct hw_monitor *m, struct hw_now now, uint32_t i)
 {
@@ -157,22 +188,19 @@ static bool check(struct hw_monitor *m, struct hw_now now, uint32_t i)
 	uint16_t k;
 	const struct hw_group *g = group_of(m, &v, &k);
 	int64_t due = due_ms(g, &v), timeout_ms = timeout_of(g, &v), lacks_ms = timeout_ms - seen_ms(m, now, k);
+	int64_t late_ms = now.wall_ms - due < -lacks_ms ? now.wall_ms - due : -lacks_ms;
 	if (hw_monitor_is_known(m, v.id))
 		hw_expected_rest(m->expected, i);
 	else if (due > now.wall_ms)
 		wait_until(m->expected, i, due);
 	else if (hw_hearing_is_blind(&m->hearing, k))
-		/* deafness is lossy: when it ends, the timeout must pass once more */
-		wait_until(m->expected, i,
-		           now.wall_ms + (timeout_ms < (HW_ARM_MAX_NS / HW_NS_PER_MS)
-		                                  ? timeout_ms
-		                                  : (HW_ARM_MAX_NS / HW_NS_PER_MS)));
+		wait_deaf(m, now, i, timeout_ms);
 	else if (lacks_ms > 0)
 		wait_until(m->expected, i, now.wall_ms + lacks_ms);
 	else if (!hw_gate_is_authoritative_for(m, v.id.text, v.id.len))
 		wait_until(m->expected, i, now.wall_ms + AGAIN_MS);
 	else
-		return true;
+		return hears(m, now, i, k, late_ms, timeout_ms);
 	return false;
 }
 
@@ -181,7 +209,7 @@ bool hw_monitor_next_unseen(struct hw_monitor *m, struct hw_now now, unsigned *b
 	int64_t at_ms;
 	if (m->conf.loading || hw_monitor_is_blind(m) || m->groups.n_order == 0)
 		return false;
-	for (; *budget > 0; --*budget) {
+	for (; *budget > 0 && m->outs_n == 0; --*budget) { /* a group may have become deaf: this is reported first */
 		*i = hw_expected_first(m->expected, &at_ms);
 		if (*i == HW_NIL || at_ms > now.wall_ms)
 			return false;

@@ -14,6 +14,7 @@ from hw_wait import pass_time, throughout, wait_until
 
 sys.path.append(os.path.join(SRC, "tests", "system", "faults"))
 from shim import Shim  # noqa: E402
+from test_deaf import DEVICES, PROTOCOLS, Fleet, acl, lines as log_lines  # noqa: E402
 from test_nodes_mirror import Pair  # noqa: E402
 from test_stream import Events  # noqa: E402
 
@@ -273,6 +274,21 @@ def test_blind(env):
     throughout(lambda: in_redis(env) == [], max(0.1, 2.5 - (time.monotonic() - begun)))
     wait_unseen(env, d, ["a"])
     assert len(env.edges("a")) == 1
+
+
+@PROTOCOLS
+def test_a_right_to_read_that_is_missing_from_the_start(env, protocol):
+    """The expected devices send heartbeats that the monitor may not read: none is unseen, and the group is deaf."""
+    f = Fleet(env, protocol, first=acl(read=False), group={"first_within": "3s"})
+    expect(env, *DEVICES, "silent")
+    with f.beating:
+        f.is_deaf()
+        throughout(lambda: in_redis(env) == [] and f.d.status()["blind_cause"] == "deaf", 8)
+        assert log_lines(f.d, r"blind \(deaf\): no message on .* devices of group .default. are not judged"), f.d.log()
+        f.set_acl(acl())
+        f.all_online()
+        wait_unseen(env, f.d, ["silent"])
+    assert [e["id"] for e in env.events() if e["state"] == "unseen"] == ["silent"]
 
 
 @pytest.mark.parametrize("started, stepped", [(40, 40), (0, 40), (40, 0), (-40, 0)],

@@ -7,14 +7,33 @@
 static struct world *w;
 static struct hw_monitor_conf conf;
 
-static void setup(void)
+static void start(bool canary, const char *deny)
 {
 	conf = world_conf();
+	conf.node = "w";
+	conf.canaries = true;
 	struct hw_group_spec group = world_group("fast", 2000);
 	group.first_within_ms = 2000;
+	group.canary = canary;
 	w = world_new(&conf, &group, 1);
+	w->deny = deny;
 	world_connect(w);
 	world_pass(w, S);
+}
+
+static void setup(void)
+{
+	start(false, "w");
+}
+
+static void setup_canaries(void)
+{
+	start(true, NULL);
+}
+
+static void setup_denied(void)
+{
+	start(true, "heartbeat");
 }
 
 static void teardown(void)
@@ -142,6 +161,69 @@ START_TEST(refused_for_want_of_room)
 }
 END_TEST
 
+/* The right to read is lost, and no device is online. The ids become unseen only after canaries are back. */
+START_TEST(a_right_to_read_that_is_lost)
+{
+	ck_assert_uint_eq(w->canaries, 2);
+	w->deny = "heartbeat";
+	world_pass(w, 10 * S);
+	expect("a", "fast");
+	expect("b", "fast");
+	ck_assert_uint_eq(pass(100), 0);
+	ck_assert_uint_eq(world_count(w, HW_OUT_DEAF, 0), 1);
+	ck_assert(hw_monitor_blindness(w->m).blind);
+	w->deny = NULL;
+	world_beat(w, "b", "");
+	ck_assert_uint_eq(pass(15), 1);
+	ck_assert_ptr_null(world_device(w, "a"));
+	ck_assert_uint_eq(world_count(w, HW_OUT_DEAF, 0), 2);
+	ck_assert(!hw_monitor_blindness(w->m).blind);
+}
+END_TEST
+
+/* The right to read is missing from the start. An MQTT 5 broker shows this, because it accepts the canary. Otherwise
+ * perhaps only the canary cannot be sent: the group is deaf for a time. */
+START_TEST(a_right_to_read_that_was_never_there)
+{
+	bool accepts = _i;
+	if (accepts)
+		hw_monitor_canary_answer(w->m, 0, 0, HW_CANARY_TAKEN);
+	expect("a", "fast");
+	ck_assert_uint_eq(pass(25), 0);
+	ck_assert_uint_eq(world_count(w, HW_OUT_DEAF, 0), 1);
+	ck_assert_uint_eq(pass(60), !accepts);
+}
+END_TEST
+
+/* Ids that are due together share the canaries. */
+START_TEST(one_round_of_canaries)
+{
+	char id[16];
+	world_pass(w, 10 * S);
+	uint64_t before = w->canaries;
+	for (int k = 0; k < 1000; k++) {
+		snprintf(id, sizeof(id), "d%d", k);
+		expect(id, "fast");
+	}
+	ck_assert_uint_eq(pass(20), 1000);
+	ck_assert_uint_eq(world_count(w, HW_OUT_DEAF, 0), 0);
+	ck_assert_uint_ge(w->canaries - before, 2);
+	ck_assert_uint_le(w->canaries - before, 6);
+	before = w->canaries;
+	ck_assert_uint_eq(pass(20), 0);
+	ck_assert_uint_eq(w->canaries, before);
+}
+END_TEST
+
+/* Without canaries, an id is unseen in time, although the filters deliver nothing. */
+START_TEST(a_group_without_canaries)
+{
+	expect("a", "fast");
+	ck_assert_uint_eq(pass(4), 1);
+	ck_assert_uint_eq(w->canaries, 0);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *s = suite_create("unseen");
@@ -152,6 +234,16 @@ int main(void)
 	tcase_add_loop_test(tc, a_reload_that_takes_the_group, 0, 2);
 	tcase_add_test(tc, first_within_0_is_never);
 	tcase_add_test(tc, refused_for_want_of_room);
+	tcase_add_test(tc, a_group_without_canaries);
+	suite_add_tcase(s, tc);
+	tc = tcase_create("canaries");
+	tcase_add_checked_fixture(tc, setup_canaries, teardown);
+	tcase_add_test(tc, a_right_to_read_that_is_lost);
+	tcase_add_test(tc, one_round_of_canaries);
+	suite_add_tcase(s, tc);
+	tc = tcase_create("denied");
+	tcase_add_checked_fixture(tc, setup_denied, teardown);
+	tcase_add_loop_test(tc, a_right_to_read_that_was_never_there, 0, 2);
 	suite_add_tcase(s, tc);
 	return suite_run(s);
 }
