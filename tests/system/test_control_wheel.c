@@ -94,7 +94,7 @@ START_TEST(groups_are_counted)
 		r.body,
 		"{\"groups\":[{\"name\":\"default\",\"online\":1,\"offline\":0,\"unseen\":0,\"timeout_ms\":30000,"
 		"\"heartbeats_total\":1,\"retired\":false,\"deaf\":false,\"upstream\":null,\"upstream_unknown\":null,"
-	        "\"unjudged\":0,"
+		"\"unjudged\":0,"
 		"\"filters\":[\"nodes/+/heartbeat\"]},{\"name\":\"fast\",\"online\":0,\"offline\":1,\"unseen\":0,"
 		"\"timeout_ms\":2000,\"heartbeats_total\":0,\"retired\":false,\"deaf\":false,\"upstream\":"
 		"null,\"upstream_unknown\":null,\"unjudged\":0,"
