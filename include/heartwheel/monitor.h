@@ -683,7 +683,7 @@ bool hw_monitor_learns(const struct hw_monitor *m);
 bool hw_monitor_learned(const struct hw_monitor *m, const struct hw_device *d, struct hw_learned *to);
 
 /* Writes the gaps as text for struct hw_stored.gaps. Returns false if there are none. */
-#define HW_GAPS_TEXT 37
+#define HW_GAPS_TEXT 41
 bool hw_monitor_gaps(const struct hw_monitor *m, const struct hw_device *d, char text[HW_GAPS_TEXT]);
 
 /* --- inventory ---------------------------------------------------------------- */

@@ -474,16 +474,20 @@ int64_t hw_learn_largest_ms(const struct hw_gaps *g)
 
 /* --- as text ------------------------------------------------------------------- */
 
-#define VERSION 1
-#define BYTES   (1 + sizeof(struct hw_gaps))
+#define VERSION    1
+#define UNIT_BYTES 3 /* a unit is at most 90 minutes: 23 bits */
+#define BYTES      (1 + sizeof(struct hw_gaps) + UNIT_BYTES)
+#define OLD_LEN    36 /* of a text without the unit */
 
 static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
-void hw_learn_print(const struct hw_gaps *g, char text[HW_LEARN_TEXT])
+void hw_learn_print(const struct hw_gaps *g, int64_t unit_ms, char text[HW_LEARN_TEXT])
 {
-	unsigned char bytes[BYTES + 2] = {VERSION};
+	unsigned char bytes[BYTES + 2] = {VERSION}, *unit = bytes + 1 + sizeof(*g);
 	for (size_t i = 0; i < sizeof(*g); i++)
 		bytes[1 + i] = (unsigned char)(g->word[i / 8] >> i % 8 * 8);
+	for (size_t i = 0; i < UNIT_BYTES; i++)
+		unit[i] = (unsigned char)(unit_ms >> i * 8);
 	for (size_t i = 0, at = 0; i < BYTES; i += 3) {
 		unsigned v = (unsigned)bytes[i] << 16 | (unsigned)bytes[i + 1] << 8 | bytes[i + 2];
 		for (int shift = 18; shift >= 0; shift -= 6)
@@ -492,10 +496,10 @@ void hw_learn_print(const struct hw_gaps *g, char text[HW_LEARN_TEXT])
 	memcpy(text + HW_LEARN_TEXT - 3, "==", 3);
 }
 
-bool hw_learn_parse(struct hw_gaps *g, const char *text, size_t len)
+bool hw_learn_parse(struct hw_gaps *g, int64_t *unit_ms, const char *text, size_t len)
 {
-	unsigned char bytes[BYTES + 2] = {0};
-	if (len != HW_LEARN_TEXT - 1 || memcmp(text + len - 2, "==", 2) != 0)
+	unsigned char bytes[BYTES + 2] = {0}, *unit = bytes + 1 + sizeof(*g);
+	if ((len != HW_LEARN_TEXT - 1 && len != OLD_LEN) || memcmp(text + len - 2, "==", 2) != 0)
 		return false;
 	for (size_t i = 0; i < len - 2; i++) {
 		const char *letter = text[i] ? strchr(letters, text[i]) : NULL;
@@ -508,5 +512,8 @@ bool hw_learn_parse(struct hw_gaps *g, const char *text, size_t len)
 	*g = (struct hw_gaps){{0}};
 	for (size_t i = 0; i < sizeof(*g); i++)
 		g->word[i / 8] |= (uint64_t)bytes[1 + i] << i % 8 * 8;
+	*unit_ms = 0;
+	for (size_t i = 0; i < UNIT_BYTES && len != OLD_LEN; i++)
+		*unit_ms |= (int64_t)unit[i] << i * 8;
 	return bytes[0] == VERSION;
 }

@@ -79,12 +79,13 @@ int64_t hw_learn_gap(struct hw_gaps *gaps, struct hw_learn_rules *rules, int64_t
 /* Returns the timeout in ms; 0: there is no estimate yet. */
 int64_t hw_learned_ms(const struct hw_gaps *gaps, const struct hw_learn_rules *rules);
 
-/* The gaps as base64 of a version and the three words, little-endian, with a NUL. hw_learn_parse() returns false for
- * any other text, also one of another version. Any three words are safe: a wrong text makes wrong timeouts, within
- * their bounds. */
-#define HW_LEARN_TEXT 37
-void hw_learn_print(const struct hw_gaps *gaps, char text[HW_LEARN_TEXT]);
-bool hw_learn_parse(struct hw_gaps *gaps, const char *text, size_t len);
+/* The gaps as base64 of a version, the three words and the rules' unit_ms, little-endian, with a NUL. hw_learn_parse()
+ * returns false for any other text, also one of another version. A text that ends with the words is older and names no
+ * unit: `*unit_ms` is then 0. If `*unit_ms` is not that of the rules, the caller calls hw_learn_restart(). Any three
+ * words are safe: a wrong text makes wrong timeouts, within their bounds. */
+#define HW_LEARN_TEXT 41
+void hw_learn_print(const struct hw_gaps *gaps, int64_t unit_ms, char text[HW_LEARN_TEXT]);
+bool hw_learn_parse(struct hw_gaps *gaps, int64_t *unit_ms, const char *text, size_t len);
 
 /* Returns a number that changes with the timeout, whatever its bounds are. */
 static inline uint64_t hw_learn_step(const struct hw_gaps *gaps)

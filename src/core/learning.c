@@ -111,15 +111,19 @@ void hw_learning_relink(struct hw_monitor *m, struct hw_now now, uint32_t i)
 		hw_learn_restart(&m->learning.gaps[i], &f->rules, now.wall_ms);
 }
 
-void hw_learning_load(struct hw_monitor *m, uint32_t i, const char *text, size_t len)
+void hw_learning_load(struct hw_monitor *m, struct hw_now now, uint32_t i, const char *text, size_t len)
 {
 	struct hw_gaps gaps;
-	const struct hw_learn_rules *rules = &m->form[hw_monitor_at(m, i)->group].rules;
-	if (!hw_learning_is_on(m, hw_monitor_at(m, i)) || !hw_learn_parse(&gaps, text, len))
+	struct hw_learn_rules *rules = &m->form[hw_monitor_at(m, i)->group].rules;
+	int64_t unit_ms;
+	if (!hw_learning_is_on(m, hw_monitor_at(m, i)) || !hw_learn_parse(&gaps, &unit_ms, text, len))
 		return;
 	int64_t own_ms = hw_learned_ms(&m->learning.gaps[i], rules);
-	if (own_ms == 0 || own_ms < hw_learned_ms(&gaps, rules))
-		m->learning.gaps[i] = gaps;
+	if (own_ms != 0 && own_ms >= hw_learned_ms(&gaps, rules))
+		return;
+	m->learning.gaps[i] = gaps;
+	if (unit_ms != rules->unit_ms)
+		hw_learn_restart(&m->learning.gaps[i], rules, now.wall_ms);
 }
 
 /* Returns the seeing clock of the group at the begin of its last blindness, or of the monitor's if that was later. A
@@ -216,6 +220,6 @@ bool hw_monitor_gaps(const struct hw_monitor *m, const struct hw_device *d, char
 {
 	if (!hw_learning_is_on(m, d) || !hw_learn_seen(&m->learning.gaps[hw_monitor_index(m, d)]))
 		return false;
-	hw_learn_print(&m->learning.gaps[hw_monitor_index(m, d)], text);
+	hw_learn_print(&m->learning.gaps[hw_monitor_index(m, d)], m->form[d->group].rules.unit_ms, text);
 	return true;
 }

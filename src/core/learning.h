@@ -35,8 +35,9 @@ void hw_learning_move(struct hw_monitor *m, struct hw_now now, uint32_t i, uint1
 void hw_learning_relink(struct hw_monitor *m, struct hw_now now, uint32_t i);
 /* Takes the stored gaps, because another node may have heard the device while this node was blind. Does nothing if this
  * node has an estimate and its timeout is at least as long as that of the stored gaps. The text has the form of
- * hw_monitor_gaps(). */
-void hw_learning_load(struct hw_monitor *m, uint32_t i, const char *gaps, size_t len);
+ * hw_monitor_gaps(). If the text is from rules with other windows, or does not name their length, a new window begins,
+ * as after a reload: the estimate is then too long for some hours rather than too short. */
+void hw_learning_load(struct hw_monitor *m, struct hw_now now, uint32_t i, const char *gaps, size_t len);
 
 /* Whether the timeouts of the device's group are learned. */
 static inline bool hw_learning_is_on(const struct hw_monitor *m, const struct hw_device *d)

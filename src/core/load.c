@@ -79,7 +79,7 @@ static void set_once(struct hw_device *d, bool once)
 }
 
 /* Takes from the store the state, since and seq, and the fields that no later message has reported. */
-static void fill_in(struct hw_monitor *m, uint32_t i, struct hw_stored *s)
+static void fill_in(struct hw_monitor *m, struct hw_now now, uint32_t i, struct hw_stored *s)
 {
 	struct hw_device *d = hw_monitor_at(m, i);
 	d->seq = s->seq & HW_SEQ_MAX;
@@ -90,7 +90,7 @@ static void fill_in(struct hw_monitor *m, uint32_t i, struct hw_stored *s)
 	hw_parent_load(m, i, s->parents);
 	hw_captures_load(m, i, s->captures);
 	if (s->gaps)
-		hw_learning_load(m, i, s->gaps, strlen(s->gaps));
+		hw_learning_load(m, now, i, s->gaps, strlen(s->gaps));
 	hw_monitor_place(m, i, s->state, s->reason);
 	if (s->state == HW_STATE_OFFLINE && s->reason == HW_REASON_WILL && !d->will_on)
 		d->will_on = HW_WILL_ANYWHERE;
@@ -113,7 +113,7 @@ static int load_new(struct hw_monitor *m, struct hw_now now, struct hw_stored *s
 		return rc;
 	}
 	hw_gate_found_in_store(m, i, s->seq);
-	fill_in(m, i, s);
+	fill_in(m, now, i, s);
 	set_last_seen(m, now, hw_monitor_at(m, i), s);
 	hw_form_learn(m, i, s->form);
 	if (s->state == HW_STATE_OFFLINE)
@@ -130,7 +130,7 @@ static void load_provisional(struct hw_monitor *m, struct hw_now now, uint32_t i
 	struct hw_device *d = hw_monitor_at(m, i);
 	bool goodbye = d->flags & HW_FLAG_GOODBYE, was_heard = d->last_heard_ms != HW_NEVER_MS;
 	int64_t heard_ms = hw_device_last_seen_ms(d, now);
-	fill_in(m, i, s);
+	fill_in(m, now, i, s);
 	/* The stored state is online, so it no longer matters that the device was heard while offline. */
 	d->flags &= (uint16_t)~HW_FLAG_HEARD;
 	if (was_heard)
@@ -212,7 +212,7 @@ static void load_again(struct hw_monitor *m, struct hw_now now, uint32_t i, stru
 	fill_in_timeout(m, i, s->own_timeout_ms);
 	fill_in_source(d, s);
 	if (s->gaps)
-		hw_learning_load(m, i, s->gaps, strlen(s->gaps));
+		hw_learning_load(m, now, i, s->gaps, strlen(s->gaps));
 	if (hw_follow_stored(m, now, i, &t, first)) {
 		set_once(d, s->once);
 		if (s->state == HW_STATE_OFFLINE)

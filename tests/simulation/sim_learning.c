@@ -44,8 +44,9 @@ void sim_learning_read(struct sim *s, uint32_t i)
 void sim_learning_loaded(struct sim *s, uint32_t i, const struct sim_record *r)
 {
 	struct hw_gaps *gaps = &s->oracle.watched[i].gaps, stored;
+	int64_t unit_ms;
 	if (s->plan.learns && !hw_learned_ms(gaps, &s->oracle.rules) &&
-	    hw_learn_parse(&stored, r->gaps, strlen(r->gaps)))
+	    hw_learn_parse(&stored, &unit_ms, r->gaps, strlen(r->gaps)) && unit_ms == s->oracle.rules.unit_ms)
 		*gaps = stored;
 }
 

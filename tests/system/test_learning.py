@@ -30,7 +30,7 @@ def test_a_learned_timeout_is_in_force(env):
         assert 250 <= found["median_gap_ms"] <= found["largest_gap_ms"], found
         # Redis gets what was learned with a refresh, long before the next transition.
         wait_until(lambda: env.hash("a").get("learned") == "2000")
-        assert env.hash("a")["timeout"] == "2000" and len(env.hash("a")["gaps"]) == 36, env.hash("a")
+        assert env.hash("a")["timeout"] == "2000" and len(env.hash("a")["gaps"]) == 40, env.hash("a")
         assert 0 < env.redis.pttl(env.key("connected", "a")) <= 10_000
     env.wait_store("a", "offline", timeout=10)
     entry = [e for e in env.events() if e["state"] == "offline"][-1]

@@ -114,18 +114,25 @@ END_TEST
  * form: whatever gaps it makes, no timeout leaves the bounds. */
 START_TEST(test_text)
 {
-	char text[HW_LEARN_TEXT];
+	char text[HW_LEARN_TEXT], old[HW_LEARN_TEXT];
 	for (unsigned round = 0; round < 2000; round++) {
 		struct device d;
 		struct hw_gaps read;
+		int64_t unit_ms;
 		begin(&d, 1 + (unsigned)random_below(24), DAY_MS << random_below(12), 1 + (unsigned)random_below(10));
 		for (int i = 0; i < 3; i++)
 			d.gaps.word[i] = random64();
-		hw_learn_print(&d.gaps, text);
+		hw_learn_print(&d.gaps, d.rules.unit_ms, text);
 		ck_assert_uint_eq(strlen(text), HW_LEARN_TEXT - 1);
-		ck_assert(hw_learn_parse(&read, text, strlen(text)));
+		ck_assert(hw_learn_parse(&read, &unit_ms, text, strlen(text)));
 		ck_assert_mem_eq(&read, &d.gaps, sizeof(read));
-		ck_assert(!hw_learn_parse(&read, text, strlen(text) - 1));
+		ck_assert_int_eq(unit_ms, d.rules.unit_ms);
+		for (size_t len = 0; len < strlen(text); len++)
+			ck_assert(!hw_learn_parse(&read, &unit_ms, text, len));
+		snprintf(old, sizeof(old), "%.34s==", text); /* names no unit */
+		ck_assert(hw_learn_parse(&read, &unit_ms, old, strlen(old)));
+		ck_assert_mem_eq(&read, &d.gaps, sizeof(read));
+		ck_assert_int_eq(unit_ms, 0);
 		for (unsigned i = 0; i < 50; i++)
 			gap(&d, (double)(random64() >> 20 >> random_below(44)) / 1000);
 		ck_assert_int_ge(d.timeout_ms, 1000);
@@ -133,7 +140,7 @@ START_TEST(test_text)
 		size_t at = random_below(HW_LEARN_TEXT - 1);
 		text[at] = (char)random_below(at < 2 ? 128 : 32);
 		if (at < 2 ? text[0] != 'A' || text[1] < 'Q' || text[1] > 'f' : text[at] < '!')
-			ck_assert(!hw_learn_parse(&read, text, HW_LEARN_TEXT - 1));
+			ck_assert(!hw_learn_parse(&read, &unit_ms, text, HW_LEARN_TEXT - 1));
 	}
 }
 END_TEST

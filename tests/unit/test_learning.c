@@ -547,6 +547,33 @@ START_TEST(a_reload_changes_the_rules)
 }
 END_TEST
 
+/* A restart instead of a reload changes the length of the windows: the stored gaps are taken as a reload takes them. 1:
+ * an older version wrote the text, which does not name the length. With the same rules the gaps are as they were. */
+START_TEST(a_restart_changes_the_rules)
+{
+	char text[HW_GAPS_TEXT], reloaded[HW_GAPS_TEXT], loaded[HW_GAPS_TEXT];
+	group.mistakes = 24;
+	group.mistakes_per_ms = 86400000;
+	reload();
+	world_beat(w, "a", "");
+	beats("a", 10 * S, 1000);
+	ck_assert(hw_monitor_gaps(w->m, world_device(w, "a"), text));
+	struct hw_stored same = stored("b", text), other = stored("c", text);
+	ck_assert_int_eq(hw_monitor_load(w->m, w->now, &same), 0);
+	ck_assert(hw_monitor_gaps(w->m, world_device(w, "b"), loaded));
+	ck_assert_str_eq(loaded, text);
+	group.mistakes = 1;
+	group.mistakes_per_ms *= 30;
+	reload();
+	ck_assert(hw_monitor_gaps(w->m, world_device(w, "a"), reloaded));
+	if (_i)
+		memcpy(text + 34, "==", 3);
+	ck_assert_int_eq(hw_monitor_load(w->m, w->now, &other), 0);
+	ck_assert(hw_monitor_gaps(w->m, world_device(w, "c"), loaded));
+	ck_assert_str_eq(loaded, reloaded);
+}
+END_TEST
+
 /* The store's text in another run: in force before the first heartbeat. */
 START_TEST(the_store_keeps_the_gaps)
 {
@@ -757,6 +784,7 @@ int main(void)
 	tcase_add_test(tc, a_reload_turns_learning_on_and_off);
 	tcase_add_test(tc, another_group_begins_again);
 	tcase_add_test(tc, a_reload_changes_the_rules);
+	tcase_add_loop_test(tc, a_restart_changes_the_rules, 0, 2);
 	tcase_add_loop_test(tc, a_reload_renames_the_group, 0, 2);
 	tcase_add_test(tc, the_store_keeps_the_gaps);
 	tcase_add_loop_test(tc, a_watcher_takes_the_longer_timeout, 0, 2);
