@@ -51,7 +51,8 @@ static void queue(struct hw_monitor *m, uint32_t parent)
 }
 
 /*
- * Returns when a device stopped, in monotonic time: at its goodbye or at its deadline.
+ * Returns when a device stopped, in monotonic time: at its goodbye or at its deadline. If another source may have
+ * delivered heartbeats of children that were sent after the goodbye, it is the time before the first of them.
  *
  * A device that goes offline because its own parents are offline stopped when the last of them did. If another node
  * decided, its clock cannot be compared with this one. The deadline that this node has calculated is then used if it
@@ -66,7 +67,7 @@ static int64_t down_ms(const struct hw_monitor *m, struct hw_now now, uint32_t i
 	 * writes this as its next entry. A goodbye that is older than a timeout is not the one that was believed. */
 	if (reason == HW_REASON_WILL && p->goodbye_ms != INT64_MIN &&
 	    (p->goodbye_ms >= d->last_heard_ms || now_ms - p->goodbye_ms < hw_monitor_timeout_ms(m, d)))
-		return p->goodbye_ms;
+		return p->before_ms;
 	const struct hw_parent_bond *e = reason == HW_REASON_PARENT ? hw_parents_first(&m->parents, i) : NULL;
 	for (; e; e = hw_parents_next(&m->parents, e->next)) {
 		int64_t ms = m->parents.parent[e->parent].down_ms;
@@ -127,8 +128,11 @@ void hw_parent_says_goodbye(struct hw_monitor *m, struct hw_now now, uint32_t i)
 {
 	uint32_t parent;
 	struct hw_parent *p = parent_of(m, i, &parent);
-	if (p)
-		p->goodbye_ms = m->family.goodbye_ms = now.mono.ns / HW_NS_PER_MS;
+	if (!p)
+		return;
+	int64_t unordered_ms = hw_sight_unordered_ms(&m->sight, now.mono);
+	p->goodbye_ms = m->family.goodbye_ms = now.mono.ns / HW_NS_PER_MS;
+	p->before_ms = p->goodbye_ms < unordered_ms ? p->goodbye_ms : unordered_ms - 1;
 }
 
 /* --- the children of an offline parent ------------------------------------------ */

@@ -118,7 +118,7 @@ static void note_goodbyes(struct hw_monitor *m, uint32_t child)
 		struct hw_parent *p = &m->parents.parent[e->parent];
 		if (p->goodbye_ms == INT64_MIN && p->record != HW_NIL &&
 		    hw_monitor_at(m, p->record)->flags & HW_FLAG_GOODBYE)
-			p->goodbye_ms = d->last_heard_ms - 1;
+			p->goodbye_ms = p->before_ms = d->last_heard_ms - 1;
 	}
 }
 

@@ -58,7 +58,8 @@ struct hw_parent {
 	int64_t returned_ms;         /* when the parent was last heard again, after being offline or silent for over
 	                              * half its timeout */
 	int64_t goodbye_ms;          /* when its last goodbye was read */
-	int64_t down_ms;             /* when the parent went offline in this run: the time of its goodbye or deadline */
+	int64_t before_ms;           /* a heartbeat that was read up to this time was sent before that goodbye */
+	int64_t down_ms;             /* when the parent went offline in this run: `before_ms` or its deadline */
 	int64_t down_seen_ns;        /* monitor's seeing clock, when this node learned that */
 	uint64_t end_seq;            /* of its last transition to offline; 0: none in this run */
 	int64_t end_ms, end_seen_ns; /* down_ms and down_seen_ns of that transition, also while the parent is online

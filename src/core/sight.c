@@ -395,16 +395,20 @@ static bool one_is_behind(const struct hw_sight *s, struct hw_mono now)
 	return s->sent > back && now.ns - sent_at(s, back + 1).ns > TICK_NS;
 }
 
-/* Whether a message that is read now may be older than the device's last heartbeat. The message passed the broker
- * after the last barrier that is back on every source was sent. So it is newer than all that was read before that
- * barrier was sent, whatever source delivered it. */
+/* A message that is read now passed the broker after the last barrier that is back on every source was sent. So it is
+ * newer than all that was read before that barrier was sent, whatever source delivered it. */
+int64_t hw_sight_unordered_ms(const struct hw_sight *s, struct hw_mono now)
+{
+	int64_t sent_ms = hw_sight_sent_after(s).ns / HW_NS_PER_MS;
+	if (s->n_there < 2)
+		return INT64_MAX;
+	return one_is_behind(s, now) ? sent_ms : max64(sent_ms, now.ns / HW_NS_PER_MS - SKEW_MS + 1);
+}
+
 bool hw_sight_is_order_unknown(const struct hw_sight *s, struct hw_mono now, int64_t heard_ms)
 {
-	int64_t age_ms = now.ns / HW_NS_PER_MS - heard_ms;
-	if (s->n_there < 2 || heard_ms == HW_NEVER_MS || age_ms < -1 || /* -1: hw_moment_ms() */
-	    heard_ms < hw_sight_sent_after(s).ns / HW_NS_PER_MS)
-		return false;
-	return age_ms < SKEW_MS || one_is_behind(s, now);
+	return heard_ms != HW_NEVER_MS && heard_ms <= now.ns / HW_NS_PER_MS + 1 && /* +1: hw_moment_ms() */
+	       heard_ms >= hw_sight_unordered_ms(s, now);
 }
 
 bool hw_sight_doubts_goodbye(const struct hw_sight *s)

@@ -694,6 +694,45 @@ START_TEST(test_a_goodbye_in_the_millisecond_of_another_one)
 }
 END_TEST
 
+/* The goodbye may be older than a heartbeat that the other reader has read before it. 0: both are read at nearly the
+ * same time. 1: the second reader is behind. */
+START_TEST(test_a_child_that_another_reader_may_have_heard_since_stays)
+{
+	struct hw_monitor_conf conf = world_conf();
+	conf.readers = 2;
+	make_groups(HW_PARENT_TAKE, false);
+	start(&conf);
+	hw_monitor_link(w->m, w->now, 1, true);
+	w->back_on = 3;
+	gateway("gateway-a");
+	valve("a", "before");
+	valve("a", "near");
+	world_pass(w, 7 * S);
+	valve("a", "before");
+	uint64_t sent = hw_monitor_stats(w->m)->barriers_sent;
+	while (hw_monitor_stats(w->m)->barriers_sent == sent)
+		world_pass(w, 10 * MS);
+	world_pass(w, 10 * MS);
+	uint64_t back = hw_monitor_stats(w->m)->barriers_sent;
+	if (_i == 1)
+		w->back_on = 1;
+	while (_i == 1 && hw_monitor_stats(w->m)->barriers_sent == back)
+		world_pass(w, 10 * MS);
+	valve("a", "near");
+	world_pass(w, _i == 1 ? 100 * MS : 4 * MS);
+	world_say(w, "gw/gateway-a/up", "{\"online\":false}", false);
+	while (++back <= hw_monitor_stats(w->m)->barriers_sent)
+		hw_monitor_barrier(w->m, w->now, 1, back);
+	w->back_on = 3;
+	world_pass(w, S);
+	ck_assert(world_is(w, "gateway-a", HW_STATE_OFFLINE));
+	ck_assert_uint_eq(taken(), 1);
+	ck_assert(world_is(w, "near", HW_STATE_ONLINE));
+	world_pass(w, 20 * S);
+	ck_assert_int_eq(hw_device_reason(world_device(w, "near")), HW_REASON_TIMEOUT);
+}
+END_TEST
+
 START_TEST(test_another_parent_keeps_a_child)
 {
 	struct hw_monitor_conf conf = world_conf();
@@ -906,6 +945,7 @@ int main(void)
 	tcase_add_test(t, test_a_child_that_was_heard_since_stays);
 	tcase_add_loop_test(t, test_a_child_that_was_heard_in_the_millisecond_of_the_goodbye, 0, 2);
 	tcase_add_test(t, test_a_goodbye_in_the_millisecond_of_another_one);
+	tcase_add_loop_test(t, test_a_child_that_another_reader_may_have_heard_since_stays, 0, 2);
 	tcase_add_test(t, test_another_parent_keeps_a_child);
 	tcase_add_test(t, test_a_taken_parent_takes_its_own_children);
 	tcase_add_test(t, test_a_sweep_is_paced);
