@@ -4,10 +4,10 @@
  * unseen. An expected device that has never sent a heartbeat has no record in the registry, so this table is separate.
  *
  * An expected id is in one state: WAITS (it will be checked at a time), UNSEEN (since a time), RESTS (a device of this
- * id is known), or REFUSED (a message of the device was received, but there is no room for a record). The ids that wait
- * are in a binary heap by wall-clock time, because a wall clock may go back. The table grows by linear hashing (Litwin,
- * "Linear hashing: a new tool for file and table addressing", VLDB 1980), one bucket for each id, so no insertion pays
- * for a whole table.
+ * id is known), or REFUSED (a message of the device was received, but there was no room for a record; it will be
+ * checked at a time too). The ids that wait or are refused are in a binary heap by wall-clock time, because a wall
+ * clock may go back. The table grows by linear hashing (Litwin, "Linear hashing: a new tool for file and table
+ * addressing", VLDB 1980), one bucket for each id, so no insertion pays for a whole table.
  *
  * Cost: a look-up reads about three cache lines; waiting costs O(log n). An id of 12 bytes with a text of 56 bytes
  * takes about 130 bytes. Nothing walks over all ids.
@@ -39,7 +39,7 @@ struct hw_expected_view {
 	uint16_t group;       /* HW_EXPECTED_NO_GROUP: none */
 	bool is_described;    /* the entry has a name or labels */
 	enum hw_expected_state state;
-	int64_t at_ms;  /* WAITS: when it is checked; UNSEEN: since when */
+	int64_t at_ms;  /* WAITS, REFUSED: when it is checked; UNSEEN: since when */
 	uint32_t place; /* UNSEEN: its number for hw_expected_unseen_at() */
 };
 
@@ -65,14 +65,14 @@ int hw_expected_put(struct hw_expected *e, const struct hw_expected_view *v, uin
 void hw_expected_remove(struct hw_expected *e, uint32_t i);
 void hw_expected_set_group(struct hw_expected *e, uint32_t i, uint16_t group);
 
-/* These functions change the state of an id. hw_expected_wait(): the id will be checked at `at_ms`. Returns 0, or
- * -ENOMEM, and then the id rests. */
+/* These functions change the state of an id. hw_expected_wait(), hw_expected_refuse(): the id will be checked at
+ * `at_ms`. They return 0, or -ENOMEM, and then the id rests. */
 int hw_expected_wait(struct hw_expected *e, uint32_t i, int64_t at_ms);
+int hw_expected_refuse(struct hw_expected *e, uint32_t i, int64_t at_ms);
 int hw_expected_set_unseen(struct hw_expected *e, uint32_t i, int64_t since_ms);
 void hw_expected_rest(struct hw_expected *e, uint32_t i);
-void hw_expected_refuse(struct hw_expected *e, uint32_t i);
 
-/* Returns the id that will be checked first, and the time in *at_ms; HW_NIL: no id waits. */
+/* Returns the id that will be checked first, and the time in *at_ms; HW_NIL: no id waits or is refused. */
 uint32_t hw_expected_first(const struct hw_expected *e, int64_t *at_ms);
 /* hw_expected_unseen(): returns how many ids are unseen. hw_expected_unseen_at(): returns the unseen id with number
  * `k`, from 0 on. The numbers change with each removal. */

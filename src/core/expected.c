@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* See expected.h. Invariant: e->place[i] of an id that waits is its index in the heap, of an unseen id its index in the
- * list of unseen ids. */
+/* See expected.h. Invariant: e->place[i] of an id that waits or is refused is its index in the heap, of an unseen id
+ * its index in the list of unseen ids. */
 #include "heartwheel/expected.h"
 
 #include <errno.h>
@@ -144,7 +144,7 @@ static void leave(struct hw_expected *e, uint32_t i)
 {
 	struct entry *x = &e->all[i];
 	uint32_t k = x->place, last;
-	if (x->state == HW_EXPECTED_WAITS) {
+	if (x->state == HW_EXPECTED_WAITS || x->state == HW_EXPECTED_REFUSED) {
 		last = e->heap.at[--e->heap.n];
 		if (last != i) {
 			put_at(e, k, last);
@@ -165,21 +165,25 @@ void hw_expected_rest(struct hw_expected *e, uint32_t i)
 	leave(e, i);
 }
 
-void hw_expected_refuse(struct hw_expected *e, uint32_t i)
-{
-	leave(e, i);
-	set_state(&e->all[i], HW_EXPECTED_REFUSED, 0, 0);
-}
-
-int hw_expected_wait(struct hw_expected *e, uint32_t i, int64_t at_ms)
+static int enter_heap(struct hw_expected *e, uint32_t i, enum hw_expected_state state, int64_t at_ms)
 {
 	leave(e, i);
 	int rc = append(&e->heap, i);
 	if (rc)
 		return rc;
-	set_state(&e->all[i], HW_EXPECTED_WAITS, at_ms, e->heap.n - 1);
+	set_state(&e->all[i], state, at_ms, e->heap.n - 1);
 	sift_up(e, e->heap.n - 1);
 	return 0;
+}
+
+int hw_expected_wait(struct hw_expected *e, uint32_t i, int64_t at_ms)
+{
+	return enter_heap(e, i, HW_EXPECTED_WAITS, at_ms);
+}
+
+int hw_expected_refuse(struct hw_expected *e, uint32_t i, int64_t at_ms)
+{
+	return enter_heap(e, i, HW_EXPECTED_REFUSED, at_ms);
 }
 
 int hw_expected_set_unseen(struct hw_expected *e, uint32_t i, int64_t since_ms)

@@ -235,6 +235,10 @@ struct hw_monitor {
 		struct hw_mono at;
 		struct hw_ref device;
 	} again; /* again: the last goodbye with the retain flag that may be a repetition (intake.c) */
+	struct {
+		bool lacks; /* at the last check, there was no room for another device, or one was refused since */
+		int64_t since_ns; /* if a device was ever refused: since when there is room, on the seeing clock */
+	} room;                   /* unseen.c */
 };
 
 /* Creates a record for an id in a group, in HW_STATE_PROVISIONAL, and counts it. Returns 0, or -ENOSPC or -ENOMEM,
@@ -243,7 +247,7 @@ int hw_monitor_add(struct hw_monitor *m, uint16_t group, const char *id, size_t 
 
 /* Called when a record was made: gives the device the timeout that the inventory has for it (unseen.c). */
 void hw_unseen_added(struct hw_monitor *m, uint32_t device);
-/* Called when there was no room for a record: the device was heard, so it is not called unseen. */
+/* Called when there was no room for a record: the device was heard, so it is not called unseen until there is room. */
 void hw_unseen_refused(struct hw_monitor *m, const char *id, size_t len);
 bool hw_monitor_is_expected(const struct hw_monitor *m, const struct hw_device *d);
 

@@ -4,8 +4,8 @@
  *
  * An id is unseen if it was expected for longer than its group's first_within (at least the device's timeout), and this
  * monitor has received the group's messages for at least the timeout. So after a step of the clock, a device still has
- * its whole timeout to send a first heartbeat. An id is not unseen if a message of its device was received but refused,
- * because there was no room for the device.
+ * its whole timeout to send a first heartbeat. If a message of the device was refused because there was no room for the
+ * device, first_within (at least the timeout) begins again when there is room.
  *
  * The group's filters must also have delivered a message from after the time at which the id was due, as for a device
  * that goes offline (hearing.h). One canary on each filter serves all ids that were due before it was sent.
@@ -71,14 +71,21 @@ static int64_t timeout_of(const struct hw_group *g, const struct hw_expected_vie
 	return v->timeout_ms ? v->timeout_ms : g->timeout_ms;
 }
 
-/* Returns when the id becomes unseen, by the clock of since_ms; INT64_MAX: never. This monitor judges no device of a
+/* Returns how long the device has to send its first heartbeat; INT64_MAX: for ever. This monitor judges no device of a
  * group that it does not have. */
-static int64_t due_ms(const struct hw_group *g, const struct hw_expected_view *v)
+static int64_t within_ms(const struct hw_group *g, const struct hw_expected_view *v)
 {
 	int64_t timeout_ms = timeout_of(g, v);
 	if (g->retired || g->first_within_ms == 0)
 		return INT64_MAX;
-	return v->since_ms + (g->first_within_ms > timeout_ms ? g->first_within_ms : timeout_ms);
+	return g->first_within_ms > timeout_ms ? g->first_within_ms : timeout_ms;
+}
+
+/* Returns when the id becomes unseen, by the clock of since_ms; INT64_MAX: never. */
+static int64_t due_ms(const struct hw_group *g, const struct hw_expected_view *v)
+{
+	int64_t ms = within_ms(g, v);
+	return ms == INT64_MAX ? ms : v->since_ms + ms;
 }
 
 /* Waits only if the id has a time at all. */
@@ -107,7 +114,9 @@ void hw_monitor_expect(struct hw_monitor *m, struct hw_now now, uint32_t i)
 	}
 	if (hw_monitor_is_known(m, v.id)) {
 		hw_expected_rest(m->expected, i);
-	} else if (v.state != HW_EXPECTED_UNSEEN && v.state != HW_EXPECTED_REFUSED) {
+	} else if (v.state == HW_EXPECTED_REFUSED) {
+		(void)hw_expected_refuse(m->expected, i, 0);
+	} else if (v.state != HW_EXPECTED_UNSEEN) {
 		wait_until(m->expected, i, due_ms(group_of(m, &v, &k), &v));
 	}
 }
@@ -144,8 +153,29 @@ void hw_unseen_added(struct hw_monitor *m, uint32_t device)
 void hw_unseen_refused(struct hw_monitor *m, const char *id, size_t len)
 {
 	uint32_t i = hw_expected_find(m->expected, id, len);
-	if (i != HW_NIL && hw_expected_at(m->expected, i).state != HW_EXPECTED_UNSEEN)
-		hw_expected_refuse(m->expected, i);
+	m->room.lacks = true;
+	if (i != HW_NIL && (hw_expected_at(m->expected, i).state == HW_EXPECTED_WAITS ||
+	                    hw_expected_at(m->expected, i).state == HW_EXPECTED_RESTS))
+		(void)hw_expected_refuse(m->expected, i, 0);
+}
+
+/* Notes whether there is room for another device. */
+static void note_room(struct hw_monitor *m, struct hw_now now)
+{
+	if (hw_registry_count(m->registry) >= m->conf.max_devices) {
+		m->room.lacks = true;
+	} else if (m->room.lacks) {
+		m->room.lacks = false;
+		m->room.since_ns = hw_monitor_seen(m, now).ns;
+	}
+}
+
+/* Returns how much longer there must be room before a refused id is unseen; INT64_MAX: it never is. */
+static int64_t lacks_room_ms(const struct hw_monitor *m, struct hw_now now, int64_t within_ms)
+{
+	if (m->room.lacks || within_ms == INT64_MAX)
+		return within_ms;
+	return within_ms - (hw_monitor_seen(m, now).ns - m->room.since_ns) / HW_NS_PER_MS;
 }
 
 /* Returns for how long the group's messages have been received without a loss. */
@@ -189,8 +219,11 @@ static bool check(struct hw_monitor *m, struct hw_now now, uint32_t i)
 	const struct hw_group *g = group_of(m, &v, &k);
 	int64_t due = due_ms(g, &v), timeout_ms = timeout_of(g, &v), lacks_ms = timeout_ms - seen_ms(m, now, k);
 	int64_t late_ms = now.wall_ms - due < -lacks_ms ? now.wall_ms - due : -lacks_ms;
+	int64_t room_ms = v.state == HW_EXPECTED_REFUSED ? lacks_room_ms(m, now, within_ms(g, &v)) : 0;
 	if (hw_monitor_is_known(m, v.id))
 		hw_expected_rest(m->expected, i);
+	else if (room_ms > 0)
+		(void)hw_expected_refuse(m->expected, i, room_ms == INT64_MAX ? room_ms : now.wall_ms + room_ms);
 	else if (due > now.wall_ms)
 		wait_until(m->expected, i, due);
 	else if (hw_hearing_is_blind(&m->hearing, k))
@@ -207,6 +240,7 @@ static bool check(struct hw_monitor *m, struct hw_now now, uint32_t i)
 bool hw_monitor_next_unseen(struct hw_monitor *m, struct hw_now now, unsigned *budget, uint32_t *i)
 {
 	int64_t at_ms;
+	note_room(m, now);
 	if (m->conf.loading || hw_monitor_is_blind(m) || m->groups.n_order == 0)
 		return false;
 	for (; *budget > 0 && m->outs_n == 0; --*budget) { /* a group may have become deaf: this is reported first */

@@ -76,7 +76,7 @@ static void compare(struct hw_expected *e, int k)
 	MUST(v.text.len == text.len && memcmp(v.text.text, text.text, text.len) == 0);
 	MUST(v.since_ms == t->since_ms && v.timeout_ms == t->timeout_ms && v.group == t->group);
 	MUST(strcmp(v.source, sources[t->source]) == 0);
-	MUST(v.state == t->state && (t->state >= HW_EXPECTED_RESTS || v.at_ms == t->at_ms));
+	MUST(v.state == t->state && (t->state == HW_EXPECTED_RESTS || v.at_ms == t->at_ms));
 	MUST(hw_expected_is_missing(e, i) != t->named);
 }
 
@@ -86,7 +86,7 @@ static void step(struct hw_expected *e)
 	struct twin *t = &twin[k];
 	struct hw_id id = id_of(k);
 	uint32_t i = hw_expected_find(e, id.text, id.len);
-	t->at_ms = i == HW_NIL || t->state >= HW_EXPECTED_RESTS || random_below(2) ? (int64_t)random_below(1000000)
+	t->at_ms = i == HW_NIL || t->state == HW_EXPECTED_RESTS || random_below(2) ? (int64_t)random_below(1000000)
 	                                                                           : t->at_ms;
 	switch (i == HW_NIL ? 0 : random_below(9)) {
 	case 0:
@@ -113,7 +113,7 @@ static void step(struct hw_expected *e)
 		t->state = HW_EXPECTED_RESTS;
 		break;
 	case 7:
-		hw_expected_refuse(e, i);
+		MUST(hw_expected_refuse(e, i, t->at_ms) == 0);
 		t->state = HW_EXPECTED_REFUSED;
 		break;
 	default:
@@ -132,7 +132,8 @@ static void compare_all(struct hw_expected *e)
 		compare(e, k);
 		count += twin[k].there;
 		unseen += twin[k].there && twin[k].state == HW_EXPECTED_UNSEEN;
-		if (twin[k].there && twin[k].state == HW_EXPECTED_WAITS && twin[k].at_ms < first)
+		bool timed = twin[k].state == HW_EXPECTED_WAITS || twin[k].state == HW_EXPECTED_REFUSED;
+		if (twin[k].there && timed && twin[k].at_ms < first)
 			first = twin[k].at_ms;
 	}
 	MUST(hw_expected_count(e) == count && hw_expected_unseen(e) == unseen);

@@ -134,6 +134,12 @@ START_TEST(first_within_0_is_never)
 }
 END_TEST
 
+static enum hw_expected_state state_of(const char *id)
+{
+	return hw_expected_at(hw_monitor_expected(w->m), hw_expected_find(hw_monitor_expected(w->m), id, strlen(id)))
+	        .state;
+}
+
 /* The table is full: a device that sends heartbeats is not unseen, also after its entry was put again. */
 START_TEST(refused_for_want_of_room)
 {
@@ -155,9 +161,43 @@ START_TEST(refused_for_want_of_room)
 	reload(NULL, 0);
 	world_beat(w, "a", "");
 	expect_again("a");
-	ck_assert_int_eq(
-		hw_expected_at(hw_monitor_expected(w->m), hw_expected_find(hw_monitor_expected(w->m), "a", 1)).state,
-		HW_EXPECTED_RESTS);
+	ck_assert_int_eq(state_of("a"), HW_EXPECTED_RESTS);
+}
+END_TEST
+
+/* The device is refused and stops. While the table is full, it is not unseen. When there is room, its first_within
+ * begins again, and a change of its entry neither shortens nor prolongs it. A second refusal begins it once more. */
+START_TEST(refused_and_stopped)
+{
+	world_beat(w, "known", "");
+	conf.max_devices = 1;
+	reload(NULL, 0);
+	expect("a", "fast");
+	world_beat(w, "a", "");
+	ck_assert_uint_eq(pass(20), 0);
+	ck_assert_int_eq(state_of("a"), HW_EXPECTED_REFUSED);
+	if (_i == 1) { /* the group that has no time gets one */
+		reload("fresh", 0);
+		expect("b", "fresh");
+		world_beat(w, "b", "");
+		ck_assert_uint_eq(pass(20), 0);
+		reload("fresh", 2000);
+		expect_again("b");
+	}
+	conf.max_devices = 2;
+	reload(_i == 1 ? "fresh" : NULL, 2000);
+	expect_again("a");
+	ck_assert_uint_eq(pass(1), 0);
+	expect_again("a");
+	ck_assert_uint_eq(pass(1), 0);
+	conf.max_devices = 1;
+	reload(_i == 1 ? "fresh" : NULL, 2000);
+	world_beat(w, "a", "");
+	conf.max_devices = 2;
+	reload(_i == 1 ? "fresh" : NULL, 2000);
+	ck_assert_uint_eq(pass(2), 0);
+	ck_assert_uint_eq(pass(3), _i == 1 ? 2 : 1);
+	ck_assert_int_eq(state_of("a"), HW_EXPECTED_UNSEEN);
 }
 END_TEST
 
@@ -234,6 +274,7 @@ int main(void)
 	tcase_add_loop_test(tc, a_reload_that_takes_the_group, 0, 2);
 	tcase_add_test(tc, first_within_0_is_never);
 	tcase_add_test(tc, refused_for_want_of_room);
+	tcase_add_loop_test(tc, refused_and_stopped, 0, 2);
 	tcase_add_test(tc, a_group_without_canaries);
 	suite_add_tcase(s, tc);
 	tc = tcase_create("canaries");
