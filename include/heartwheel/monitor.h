@@ -194,9 +194,9 @@ enum hw_refused {
 	HW_REFUSED_BATCH,       /* a batch that is no JSON array or is cut off, or an element without an id */
 	HW_REFUSED_STRANGER,    /* several nodes: presence of a node that is no member */
 	HW_REFUSED_EPOCH,  /* several nodes: a fencing token whose epoch is too far ahead, in a presence or in Redis */
-	HW_REFUSED_PARENT, /* a parent was ignored: its id is invalid, it depends on the device itself, or it has
-	                    * HW_ANCESTORS_MAX ancestors or more */
+	HW_REFUSED_PARENT, /* a parent was ignored: invalid id, a circle, or HW_ANCESTORS_MAX ancestors or more */
 	HW_REFUSED_STORED, /* a value in the store is out of bounds: see hw_monitor_load() */
+	HW_REFUSED_PROPERTIES, /* a message that was discarded because its MQTT 5 properties are too long */
 	HW_REFUSED_KINDS
 };
 

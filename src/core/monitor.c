@@ -423,9 +423,9 @@ int64_t hw_device_last_seen_ms(const struct hw_device *d, struct hw_now now)
 
 const char *hw_refused_name(enum hw_refused k)
 {
-	static const char *const names[HW_REFUSED_KINDS] = {"id",      "max_devices", "timeout", "stale",  "retained",
-	                                                    "flagged", "monitor",     "topic",   "memory", "probe",
-	                                                    "batch",   "stranger",    "epoch",   "parent", "stored"};
+	static const char *const names[HW_REFUSED_KINDS] = {
+		"id",     "max_devices", "timeout", "stale",    "retained", "flagged", "monitor", "topic",
+		"memory", "probe",       "batch",   "stranger", "epoch",    "parent",  "stored",  "properties"};
 	return (unsigned)k < HW_REFUSED_KINDS ? names[k] : "unknown";
 }
 

@@ -4,13 +4,15 @@
 
 #include <errno.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/socket.h>
 
 #include "mqtt/properties.h"
 #include "mqtt/receive.h"
 
-#define LONGEST (1 << 18) /* most bytes of a packet that are checked; its topic and properties never need as many */
+/* Most bytes of a packet that are checked. They must all be in the socket, whose buffer has 208 KiB by default. */
+#define LONGEST (HW_GUARD_PROPERTIES_KIB << 10)
 
 static enum hw_guard_answer stop(const struct hw_packet_check *c, struct hw_why *why)
 {
@@ -23,6 +25,14 @@ static enum hw_guard_answer stop(const struct hw_packet_check *c, struct hw_why 
 	else
 		hw_why_refuse(why, "%s:%d sent a packet that violates MQTT 5: connection closed", conf->host,
 		              conf->port);
+	return HW_GUARD_STOP;
+}
+
+static enum hw_guard_answer stop_long(const struct hw_packet_check *c, struct hw_why *why)
+{
+	hw_why_refuse(why,
+	              "%s:%d sent a packet of %zu bytes that is no message: connection closed; expected at most %d KiB",
+	              why->conf->host, why->conf->port, c->size, HW_GUARD_PROPERTIES_KIB);
 	return HW_GUARD_STOP;
 }
 
@@ -49,12 +59,37 @@ static enum hw_packet_soundness check_all(struct hw_guard *g, const uint8_t *byt
 	return g->sound > 0 ? HW_PACKET_SOUND : s;
 }
 
-/* Checks a packet that is too long to be inspected at once. */
-static enum hw_packet_soundness check_long(struct hw_guard *g, int fd, struct hw_packet_check *c)
+static void end_wait(struct hw_guard *g, int fd)
 {
-	uint8_t *bytes = c->need > LONGEST ? NULL : malloc(LONGEST);
-	ssize_t n = bytes ? recv(fd, bytes, LONGEST, MSG_PEEK | MSG_DONTWAIT) : -1;
-	enum hw_packet_soundness s = n > 0 ? check_all(g, bytes, (size_t)n, c) : HW_PACKET_UNSOUND;
+	if (g->awaits)
+		hw_receive_await(fd, 1);
+	g->awaits = false;
+}
+
+/* Whether this is a message whose properties never fit in the bytes that are checked. */
+static bool is_too_long(const struct hw_packet_check *c)
+{
+	return c->topic_at > 0 && c->properties_end > LONGEST;
+}
+
+/* `bytes`: HW_RECEIVE_PEEK bytes, at the start of the packet. */
+static enum hw_guard_answer discard(struct hw_guard *g, int fd, const uint8_t *bytes, const struct hw_packet_check *c)
+{
+	struct hw_too_long *l = &g->too_long;
+	*l = (struct hw_too_long){.retained = bytes[0] & 1, .size = c->size, .left = c->size, .id = (unsigned)c->id};
+	size_t most = sizeof(l->topic) - 1;
+	snprintf(l->topic, sizeof(l->topic), "%.*s", (int)(c->topic_len < most ? c->topic_len : most),
+	         (const char *)bytes + c->topic_at);
+	end_wait(g, fd);
+	return HW_GUARD_TOO_LONG;
+}
+
+/* Checks a packet that is too long to be inspected at once. Sets `n` to the number of bytes that are here. */
+static enum hw_packet_soundness check_long(struct hw_guard *g, int fd, struct hw_packet_check *c, ssize_t *n)
+{
+	uint8_t *bytes = malloc(LONGEST);
+	*n = bytes ? recv(fd, bytes, LONGEST, MSG_PEEK | MSG_DONTWAIT) : -1;
+	enum hw_packet_soundness s = *n > 0 ? check_all(g, bytes, (size_t)*n, c) : HW_PACKET_UNSOUND;
 	free(bytes);
 	return s;
 }
@@ -71,15 +106,18 @@ enum hw_guard_answer hw_guard_check(struct hw_guard *g, int fd, struct hw_why *w
 	if (n <= 0)
 		return HW_GUARD_PASS; /* the library finds the same fault, and reports it */
 	enum hw_packet_soundness s = check_all(g, bytes, (size_t)n, &c);
-	if (s == HW_PACKET_CUT && c.need > sizeof(bytes) && n == sizeof(bytes))
-		s = check_long(g, fd, &c);
-	if (s == HW_PACKET_UNSOUND || (s == HW_PACKET_CUT && c.need > LONGEST))
+	bool is_long = s == HW_PACKET_CUT && n == sizeof(bytes);
+	if (is_long && c.need > sizeof(bytes) && c.need <= LONGEST && !is_too_long(&c))
+		s = check_long(g, fd, &c, &n);
+	if (s == HW_PACKET_UNSOUND)
 		return stop(&c, why);
+	if (s == HW_PACKET_CUT && is_long && is_too_long(&c))
+		return discard(g, fd, bytes, &c);
+	if (s == HW_PACKET_CUT && c.need > LONGEST)
+		return stop_long(&c, why);
 	if (s == HW_PACKET_CUT)
 		return wait_for(g, fd, (size_t)n, c.need);
-	if (g->awaits)
-		hw_receive_await(fd, 1);
-	g->awaits = false;
+	end_wait(g, fd);
 	g->midway = g->sound == 0;
 	return HW_GUARD_PASS;
 }

@@ -15,10 +15,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
+#include <sys/socket.h>
 
 #include "conf/file.h"
 #include "heartwheel/time.h"
 #include "mqtt/clock.h"
+#include "mqtt/receive.h"
 
 #define HANDSHAKE_NS (10 * HW_NS_PER_S)
 /* hw_link_tend() is called at most once in this time, however often the thread wakes up */
@@ -269,6 +271,36 @@ bool hw_link_wants_write(const struct hw_link *l)
 	return l->m && mosquitto_want_write(l->m);
 }
 
+/* Acknowledges a message that the library has not read. Four bytes do not fit only if the broker reads nothing. */
+static bool acknowledge(struct hw_link *l, unsigned id)
+{
+	const uint8_t ack[] = {CMD_PUBACK, 2, (uint8_t)(id >> 8), (uint8_t)id};
+	errno = EAGAIN;
+	if (!mosquitto_want_write(l->m) &&
+	    send(mosquitto_socket(l->m), ack, sizeof(ack), MSG_DONTWAIT | MSG_NOSIGNAL) == sizeof(ack))
+		return true;
+	hw_link_failed(l, errno);
+	return false;
+}
+
+/* Discards as much as is here of a message that is too long. Its end counts as the library's callback. */
+static enum hw_link_read discard(struct hw_link *l)
+{
+	struct hw_too_long *message = &l->guard.too_long;
+	ssize_t n = hw_receive_discard(mosquitto_socket(l->m), message->left);
+	if (n < 0 && (errno == EAGAIN || errno == EINTR))
+		return HW_LINK_DRAINED;
+	if (n <= 0) {
+		hw_link_lost(l, n < 0 ? MOSQ_ERR_ERRNO : MOSQ_ERR_CONN_LOST, errno);
+		return HW_LINK_LOST;
+	}
+	message->left -= (size_t)n;
+	if (message->left > 0)
+		return HW_LINK_MORE;
+	l->progress++;
+	return message->id == 0 || acknowledge(l, message->id) ? HW_LINK_MORE : HW_LINK_LOST;
+}
+
 /*
  * Reads once. The library reads one packet in each call, or several with TLS or with messages in flight. If a read ends
  * with EAGAIN and without a callback, no data is left. FIONREAD and poll() cannot show this, because they do not count
@@ -276,8 +308,15 @@ bool hw_link_wants_write(const struct hw_link *l)
  */
 static enum hw_link_read read_one(struct hw_link *l)
 {
+	if (l->guard.too_long.left > 0)
+		return discard(l);
 	bool guarded = l->conf.protocol == 5 && hw_link_is_bare(l);
 	enum hw_guard_answer may = guarded ? hw_guard_check(&l->guard, mosquitto_socket(l->m), &l->why) : HW_GUARD_PASS;
+	if (may == HW_GUARD_TOO_LONG) {
+		if (l->on_too_long)
+			l->on_too_long(l->owner, &l->guard.too_long);
+		return HW_LINK_MORE;
+	}
 	if (may != HW_GUARD_PASS)
 		return may == HW_GUARD_WAIT ? HW_LINK_DRAINED : HW_LINK_LOST;
 	uint64_t before = l->progress;
@@ -350,12 +389,14 @@ static bool is_midway(const struct hw_link *l)
 
 /*
  * Keeps the connection alive. mosquitto_loop_misc() closes a working connection if the PINGRESP is still behind other
- * data in the socket. So it is called only when all data is read. Otherwise this function sends an UNSUBSCRIBE for a
- * filter that was never subscribed. This needs no right, and the answer shows that the connection works.
+ * data in the socket. So it is called only when all data is read, and no message is being discarded. Otherwise this
+ * function sends an UNSUBSCRIBE for a filter that was never subscribed. This needs no right, and the answer shows that
+ * the connection works.
  */
 int hw_link_tend(struct hw_link *l, int64_t now_ns, bool drained)
 {
 	int64_t quiet_ns = now_ns - l->misc_ns;
+	drained = drained && l->guard.too_long.left == 0;
 	if (l->state != HW_LINK_OPEN || quiet_ns < (drained ? TEND_NS : tend_within_ns(l)))
 		return 0;
 	if (is_midway(l)) { /* try again soon: by then the owner has written the rest of its packet, or has closed the

@@ -49,6 +49,8 @@ struct hw_link {
 	/* Whether the owner may have written only a part of a packet, past the library. The library must not write
 	 * then. NULL: never. */
 	bool (*is_midway)(void *owner);
+	/* Called when the link begins to discard a message that is too long for the guard. NULL: no call. */
+	void (*on_too_long)(void *owner, const struct hw_too_long *message);
 
 	struct mosquitto *m;
 	enum hw_link_state state;

@@ -50,13 +50,14 @@ enum hw_reader_event_kind {
 	HW_READER_UP,      /* connected, and all subscriptions are granted */
 	/* .text: the reason, and the remedy if known; sent once for each loss, and again when the reason changes */
 	HW_READER_DOWN,
-	HW_READER_REFUSED,    /* a subscription was refused; .text names the filter */
-	HW_READER_STALL,      /* the thread woke up later than planned while messages came; .planned_ns (monotonic) */
-	HW_READER_DRAINED,    /* the socket was found empty after a stall, or after hw_reader_drain() */
-	HW_READER_REPLAYED,   /* after hw_reader_replay(): the broker has granted the request; its retained messages
-	                       * have come or will follow */
-	HW_READER_RENEWED,    /* the same after hw_reader_renew(); the broker may have refused filters */
-	HW_READER_NEARLY_FULL /* the receive buffer was 90 % full, so the broker may be discarding messages */
+	HW_READER_REFUSED,     /* a subscription was refused; .text names the filter */
+	HW_READER_STALL,       /* the thread woke up later than planned while messages came; .planned_ns (monotonic) */
+	HW_READER_DRAINED,     /* the socket was found empty after a stall, or after hw_reader_drain() */
+	HW_READER_REPLAYED,    /* after hw_reader_replay(): the broker has granted the request; its retained messages
+	                        * have come or will follow */
+	HW_READER_RENEWED,     /* the same after hw_reader_renew(); the broker may have refused filters */
+	HW_READER_NEARLY_FULL, /* the receive buffer was 90 % full, so the broker may be discarding messages */
+	HW_READER_TOO_LONG     /* .text: a message was discarded because its properties are too long, and the remedy */
 };
 
 /* Its pointers point into the ring, and are valid until hw_reader_release(). */

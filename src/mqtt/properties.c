@@ -124,6 +124,7 @@ static enum hw_packet_soundness check_properties(struct rest *r, struct hw_packe
 		s = HW_PACKET_UNSOUND;
 	if (s != HW_PACKET_SOUND)
 		return s;
+	c->properties_end = c->size - r->left + length;
 	struct rest all = {r->at, r->n < length ? r->n : length, length};
 	while (all.left > 0 && s == HW_PACKET_SOUND) {
 		s = take_length(&all, &property);
@@ -147,10 +148,15 @@ static enum hw_packet_soundness check_reason(struct rest *r, struct hw_packet_ch
 static enum hw_packet_soundness check_publish(struct rest *r, uint8_t head, struct hw_packet_check *c)
 {
 	unsigned qos = head >> 1 & 3;
-	enum hw_packet_soundness s =
-		qos < 2 ? skip_string(r) : HW_PACKET_UNSOUND; /* no subscription of ours has QoS 2 */
+	if (qos > 1)
+		return HW_PACKET_UNSOUND; /* no subscription of ours has QoS 2 */
+	enum hw_packet_soundness s = take_number(r, 2, &c->topic_len);
+	if (s == HW_PACKET_SOUND) {
+		c->topic_at = c->size - r->left;
+		s = skip(r, c->topic_len);
+	}
 	if (s == HW_PACKET_SOUND && qos > 0)
-		s = skip(r, 2);
+		s = take_number(r, 2, &c->id);
 	return s == HW_PACKET_SOUND ? check_properties(r, c) : s;
 }
 

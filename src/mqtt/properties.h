@@ -18,6 +18,10 @@ struct hw_packet_check {
 	size_t size;  /* of the packet, once its length is known; else 0 */
 	size_t need;  /* if incomplete: more than there are */
 	int property; /* if unsound: the unknown identifier, or -1 if another rule is broken */
+	/* Offsets in the packet, once they are known; else 0. topic_at, topic_len and id are those of a PUBLISH. */
+	size_t topic_at, topic_len;
+	size_t id; /* 0: QoS 0 */
+	size_t properties_end;
 };
 
 /* Checks the first packet in the bytes of an MQTT 5 connection. A packet that no broker may send is unsound. */

@@ -185,6 +185,18 @@ static void on_subscribe(struct mosquitto *m, void *arg, int mid, int n, const i
 	}
 }
 
+static void on_too_long(void *owner, const struct hw_too_long *m)
+{
+	char text[384];
+	snprintf(text, sizeof(text),
+	         "a %smessage of %zu bytes on topic '%s' was discarded, because its MQTT 5 properties are longer "
+	         "than %d KiB; %s",
+	         m->retained ? "retained " : "", m->size, m->topic, HW_GUARD_PROPERTIES_KIB,
+	         m->retained ? "publish an empty retained message there to remove it from the broker"
+	                     : "its sender must send fewer properties");
+	emit(owner, HW_READER_TOO_LONG, text, strlen(text) + 1);
+}
+
 static int prepare(struct hw_link *l)
 {
 	mosquitto_message_callback_set(l->m, on_message);
@@ -514,6 +526,7 @@ int hw_reader_start(struct hw_reader **out, const struct hw_mqtt_conf *conf, con
 	r->link.owner = r;
 	r->link.prepare = prepare;
 	r->link.has_room = has_room;
+	r->link.on_too_long = on_too_long;
 	r->barrier_len = strlen(r->link.conf.barrier_topic);
 	r->share_len = share_group ? strlen(r->link.conf.share_topic) : 0;
 	r->stall_after_ns = stall_after_ms * HW_NS_PER_MS;

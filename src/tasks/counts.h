@@ -10,7 +10,7 @@
 /* Messages to heartwheel-tasks that were refused: task_refused_total{kind}. */
 enum hw_tasks_refusal {
 	HW_REFUSED_RETAINED,  /* retained messages are history */
-	HW_REFUSED_TOO_LARGE, /* more than HW_TASK_BYTES_MAX */
+	HW_REFUSED_TOO_LARGE, /* more than HW_TASK_BYTES_MAX, or HW_READER_TOO_LONG */
 	HW_REFUSED_MALFORMED,
 	HW_REFUSED_SENDER,  /* without a sender that can be trusted */
 	HW_REFUSED_ALLOW,   /* not allowed by [tasks] allow or publish */

@@ -51,6 +51,8 @@ static void check_beginning(const uint8_t *bytes, size_t n)
 		free(own);
 		MUST(before == HW_PACKET_CUT || s == before);
 		MUST(s != HW_PACKET_CUT || c.need > i);
+		MUST(s == HW_PACKET_UNSOUND || (c.topic_at <= i && c.properties_end <= c.size));
+		MUST(s == HW_PACKET_UNSOUND || c.topic_at == 0 || c.topic_at + c.topic_len <= c.size);
 		before = s;
 	}
 }

@@ -8,6 +8,8 @@ import threading
 import time
 
 import paho.mqtt.client as paho
+from paho.mqtt.packettypes import PacketTypes
+from paho.mqtt.properties import Properties
 
 from hw_process import next_number
 from hw_void import Gaps, WitnessedClient
@@ -29,6 +31,13 @@ class Message:
 
     def __repr__(self):
         return "<%s%s %r>" % (self.topic, " (retained)" if self.retain else "", self.payload[:300])
+
+
+def user_properties(n):
+    """This many user properties (MQTT 5) of 206 bytes each."""
+    p = Properties(PacketTypes.PUBLISH)
+    p.UserProperty = [("n", "v" * 200)] * n
+    return p
 
 
 class Client:
@@ -80,10 +89,10 @@ class Client:
         wait_until(lambda: mid in self.granted, 10, "a subscription to " + name)
         return self
 
-    def publish(self, topic, payload=b"", qos=0, retain=False, wait=True):
+    def publish(self, topic, payload=b"", qos=0, retain=False, wait=True, properties=None):
         if isinstance(payload, (dict, list)):
             payload = json.dumps(payload)
-        info = self.client.publish(topic, payload, qos, retain)
+        info = self.client.publish(topic, payload, qos, retain, properties)
         if qos and wait:
             info.wait_for_publish(PATIENCE)
             if not info.is_published():

@@ -12,7 +12,7 @@ import time
 import paho.mqtt.client as paho
 import pytest
 
-from hw_mqtt import Beating
+from hw_mqtt import Beating, user_properties
 from hw_relay import Relay
 from hw_wait import in_time, throughout, wait_until
 
@@ -68,6 +68,31 @@ def test_a_canary_that_is_too_large(env):
     wait_until(lambda: lines(d, "the broker does not accept this monitor's canary on .*max_packet_size"), 10, "a line that tells the limit")
     assert not lines(d, "group 'default': .* to write"), d.log()
     d.stop()
+
+
+@pytest.mark.parametrize("qos", [0, 1])
+def test_a_message_with_too_many_properties(env, qos):
+    """A stranger's message of MQTT 5 has more properties than the monitor's socket holds, and is retained on a topic whose
+    retained messages the monitor reads at each connect. Only this message is lost; the line names its topic and length."""
+    env.own_broker()
+    topic = env.status_topic("stranger")
+    stranger = env.client()
+    stranger.publish(topic, b"x", 1, True, properties=user_properties(1400))
+    d = env.daemon(timeout="2s", mqtt={"qos": qos}, store={"type": "memory"}, monitor={"stall_after": "60s"})
+    refused = lambda: d.metrics().get("refused_total", kind="properties")
+    with env.beating(["lives"], 0.2):
+        env.beat("dies")
+        found = wait_until(lambda: lines(d, r"refused 1 message \(properties\): a retained message of 288\d\d\d bytes on topic '%s'" % topic),
+                           10, "a line about the message")
+        assert len(found) == 1 and "publish an empty retained message there" in found[0], d.log()
+        n = 30 if qos else 3  # with QoS 1 more than the broker sends without an acknowledgement
+        for _ in range(n):
+            stranger.publish(env.topic("other"), b"x", qos, properties=user_properties(700))
+        wait_until(lambda: refused() == n + 1, what="all of them to be refused")
+        wait_until(lambda: d.state("dies") == "offline", what="the death to be found")
+        assert d.state("lives") == "online" and d.state("other") is None
+    assert not lines(d, "violates|connection .*(closed|lost)"), d.log()
+    wait_until(lambda: lines(d, r"on topic '%s' .* its sender must send fewer" % env.topic("other")), 15, "a line about the others")
 
 
 def test_statuses_without_retain_and_qos(env):

@@ -85,16 +85,21 @@ static void welcome(struct server *s)
 	}
 }
 
-static struct hw_reader *meet(struct server *s, int protocol)
+static struct hw_reader *meet_with(struct server *s, int protocol, int qos)
 {
 	static const struct hw_mqtt_filter filter = {.filter = "n/+"};
 	struct hw_reader *r;
 	listen_on(s, protocol);
-	struct hw_mqtt_conf conf = conf_for(&s->at, protocol, 0, "hw-t-r0");
+	struct hw_mqtt_conf conf = conf_for(&s->at, protocol, qos, "hw-t-r0");
 	ck_assert_int_eq(hw_reader_start(&r, &conf, &filter, 1, NULL, 0, 30000), 0);
 	welcome(s);
 	reader_await(r, HW_READER_UP);
 	return r;
+}
+
+static struct hw_reader *meet(struct server *s, int protocol)
+{
+	return meet_with(s, protocol, 0);
 }
 
 static void part(struct server *s, struct hw_reader *r)
@@ -114,14 +119,20 @@ static void add(struct server *s, const void *bytes, size_t n)
 	s->n += n;
 }
 
+static size_t put_length(uint8_t *to, size_t value)
+{
+	size_t n = 0;
+	for (; value > 127; value >>= 7)
+		to[n++] = (uint8_t)(value | 128);
+	to[n++] = (uint8_t)value;
+	return n;
+}
+
 static void add_message(struct server *s, const char *topic, const void *payload, size_t len, bool retained)
 {
-	size_t topic_len = strlen(topic), rest = 2 + topic_len + s->v5 + len;
+	size_t topic_len = strlen(topic);
 	uint8_t head[8] = {(uint8_t)(0x30 | retained)};
-	size_t n = 1;
-	for (; rest > 127; rest >>= 7)
-		head[n++] = (uint8_t)(rest | 128);
-	head[n++] = (uint8_t)rest;
+	size_t n = 1 + put_length(head + 1, 2 + topic_len + s->v5 + len);
 	head[n++] = (uint8_t)(topic_len >> 8);
 	head[n++] = (uint8_t)topic_len;
 	add(s, head, n);
@@ -139,6 +150,29 @@ static void add_other(struct server *s)
 		add(s, "\xb0\4\7\7\0\0", 6); /* UNSUBACK */
 	else
 		add(s, "\xb0\2\7\7", 4);
+}
+
+#define PROPERTY                                                                                                       \
+	"\x26\0\1n\0\x10"                                                                                              \
+	"0123456789abcdef"
+
+/* A retained message of MQTT 5 on "n/long" with the packet id 258 and this many user properties, of which number `odd`
+ * has an identifier that does not exist. */
+static void add_properties(struct server *s, int qos, size_t properties, size_t odd)
+{
+	static const char topic[] = "\0\6n/long", id[] = "\1\2";
+	uint8_t head[8] = {(uint8_t)(0x31 | qos << 1)}, length[4];
+	size_t one = sizeof(PROPERTY) - 1, n_length = put_length(length, properties * one);
+	add(s, head, 1 + put_length(head + 1, 8 + (qos ? 2U : 0U) + n_length + properties * one + 1));
+	add(s, topic, 8);
+	add(s, id, qos ? 2U : 0U);
+	add(s, length, n_length);
+	for (size_t i = 0; i < properties; i++) {
+		add(s, PROPERTY, one);
+		if (i == odd)
+			s->bytes[s->n - one] = 0x7f;
+	}
+	add(s, "x", 1);
 }
 
 /* Message number `i`: its length, topic and bytes follow from the number. */
@@ -370,6 +404,112 @@ START_TEST(test_broken)
 }
 END_TEST
 
+static struct hw_reader_event next_but_full(struct hw_reader *r)
+{
+	struct hw_reader_event ev;
+	do
+		ck_assert(reader_next(r, &ev, PATIENCE));
+	while (ev.kind == HW_READER_NEARLY_FULL);
+	return ev;
+}
+
+#define NONE SIZE_MAX
+
+/* A message with more properties than fit in the socket is discarded, and acknowledged. The connection goes on. */
+START_TEST(test_many_properties)
+{
+	enum { MOST = 128 * 1024 / (sizeof(PROPERTY) - 1), TIMES = 5 };
+	struct server s;
+	struct hw_reader *r = meet_with(&s, 5, _i);
+	size_t sizes[2];
+	char text[80];
+	for (int i = 0; i < TIMES; i++) {
+		add_numbered(&s, i);
+		add_properties(&s, _i, MOST - 1, NONE);
+		size_t before = s.n;
+		add_properties(&s, _i, MOST + 1, NONE);
+		sizes[0] = s.n - before;
+		add_properties(&s, _i, 10 * MOST, MOST); /* discarded before the unknown property is seen */
+		sizes[1] = s.n - before - sizes[0];
+	}
+	add_numbered(&s, TIMES);
+	pid_t pid = send_in_pieces(&s);
+	for (int i = 0; i < TIMES; i++) {
+		expect_numbered(r, i);
+		struct hw_reader_event ev = next_but_full(r);
+		ck_assert_msg(ev.kind == HW_READER_MESSAGE, "event %d '%s'", (int)ev.kind, ev.text);
+		ck_assert(ev.topic_len == 6 && ev.payload_len == 1 && ev.retained);
+		for (int k = 0; k < 2; k++) {
+			ev = next_but_full(r);
+			ck_assert_msg(ev.kind == HW_READER_TOO_LONG, "event %d '%s'", (int)ev.kind, ev.text);
+			snprintf(text, sizeof(text), "a retained message of %zu bytes on topic 'n/long'", sizes[k]);
+			ck_assert_msg(strncmp(ev.text, text, strlen(text)) == 0, "%s instead of %s", ev.text, text);
+		}
+	}
+	expect_numbered(r, TIMES);
+	for (int i = 0; _i && i < 3 * TIMES; i++) {
+		uint8_t ack[4];
+		read_exactly(s.fd, ack, sizeof(ack));
+		ck_assert_int_eq(memcmp(ack, "\x40\2\1\2", 4), 0);
+	}
+	waitpid(pid, NULL, 0);
+	part(&s, r);
+}
+END_TEST
+
+/* The broker closes the connection in the midst of properties: of such that are awaited, or discarded. */
+START_TEST(test_end_in_properties)
+{
+	static const size_t properties[] = {5000, 20000};
+	struct server s;
+	struct hw_reader *r = meet_with(&s, 5, _i);
+	for (int i = 0; i < 2; i++) {
+		s.n = 0;
+		add_properties(&s, _i, properties[i], NONE);
+		write_all(s.fd, s.bytes, s.n / 2);
+		if (i == 1)
+			reader_await(r, HW_READER_TOO_LONG);
+		expect_rest(r, 200, 20);
+		close(s.fd);
+		struct hw_reader_event ev = reader_await(r, HW_READER_DOWN);
+		ck_assert_msg(strstr(ev.text, "closed by"), "%s", ev.text);
+		hw_reader_retry(r);
+		welcome(&s);
+		reader_await(r, HW_READER_UP);
+	}
+	part(&s, r);
+}
+END_TEST
+
+/* Packets that are too long and no such message still end the connection, and the line gives the right reason. */
+START_TEST(test_long_and_unsound)
+{
+	static const char *const whys[] = {"property 127", "no message", "violates", "violates"};
+	struct server s;
+	struct hw_reader *r = meet_with(&s, 5, _i);
+	for (int i = 0; i < 4; i++) {
+		s.n = 0;
+		add_properties(&s, _i, 10000, i == 0 ? 100 : NONE);
+		if (i == 1)
+			s.bytes[0] = 0xd0; /* a PINGRESP */
+		if (i == 2)
+			s.bytes[0] |= 6; /* QoS 3 */
+		if (i == 3)
+			s.bytes[_i ? 16 : 14] |= 0x40; /* the length of the properties: beyond the end */
+		pid_t pid = send_in_pieces(&s);
+		struct hw_reader_event ev = reader_await(r, HW_READER_DOWN);
+		ck_assert_msg(strstr(ev.text, whys[i]), "case %d: %s", i, ev.text);
+		kill(pid, SIGKILL);
+		waitpid(pid, NULL, 0);
+		close(s.fd);
+		hw_reader_retry(r);
+		welcome(&s);
+		reader_await(r, HW_READER_UP);
+	}
+	part(&s, r);
+}
+END_TEST
+
 /* --- the list */
 
 static void add_tests(void *suite)
@@ -383,6 +523,9 @@ static void add_tests(void *suite)
 	tcase_add_loop_test(t, test_short_after_what_the_library_takes, 0, n);
 	tcase_add_loop_test(t, test_end_in_a_packet, 0, n);
 	tcase_add_loop_test(t, test_broken, 0, n);
+	tcase_add_loop_test(t, test_many_properties, 0, 2);
+	tcase_add_loop_test(t, test_end_in_properties, 0, 2);
+	tcase_add_loop_test(t, test_long_and_unsound, 0, 2);
 	suite_add_tcase(suite, t);
 }
 

@@ -9,6 +9,7 @@ import time
 
 import pytest
 
+from hw_mqtt import user_properties
 from hw_tasks import HEARTWHEEL_TASKS, Device, Sender, Tasks
 from hw_wait import PATIENCE, pass_time, wait_until
 
@@ -91,6 +92,17 @@ def test_requests_that_are_refused(tasks, env):
     assert alice.wait(alice.ask("cancel", {"msg_id": m}), "complete")["value"] == {"was": "scheduled", "tries": 0}
     tasks.wait_state(task, "cancelled")
     assert alice.wait(m, "failed", "cancelled")
+
+
+def test_requests_with_too_many_properties(tasks, env):
+    """More of them than the broker sends without an acknowledgement: they are counted, and the connection goes on."""
+    alice = Sender(tasks)
+    topic = "%s/heartwheel/pending/alice" % env.root
+    for _ in range(30):
+        alice.client.publish(topic, b"x", qos=1, properties=user_properties(700))
+    wait_until(lambda: tasks.metrics().get("task_refused_total", kind="too_large") == 30, what="all of them to be refused")
+    assert alice.task(alice.submit("d1", after=3600))
+    assert "on topic '%s' was discarded" % topic in tasks.log() and "lost" not in tasks.log()
 
 
 def test_only_who_is_allowed(env):

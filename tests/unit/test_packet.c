@@ -147,6 +147,31 @@ START_TEST(test_check)
 }
 END_TEST
 
+/* The topic, the id and the end of the properties are known as soon as their bytes are here. */
+START_TEST(test_offsets)
+{
+	static const struct {
+		const char *bytes;
+		size_t n, topic_at, topic_len, id, properties_end;
+	} cases[] = {
+		{"\x30\x08\0", 3, 0, 0, 0, 0},
+		{"\x30\x08\0\1", 4, 4, 1, 0, 0},
+		{"\x30\x08\0\1a\2", 6, 4, 1, 0, 8},
+		{"\x30\xff\xff\x7f\0\2ab\xc0\x84\x3d\x26", 12, 6, 2, 0, 1000011},
+		{"\x32\xff\xff\x7f\0\2ab\1\2\xc0\x84\x3d\x26", 14, 6, 2, 258, 1000013},
+		{"\x32\xff\xff\x7f\0\2ab\1", 9, 6, 2, 0, 0},
+	};
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct hw_packet_check c;
+		ck_assert_int_eq(hw_packet_check(cases[i].bytes, cases[i].n, &c), HW_PACKET_CUT);
+		ck_assert_msg(c.topic_at == cases[i].topic_at && c.topic_len == cases[i].topic_len &&
+		                      c.id == cases[i].id && c.properties_end == cases[i].properties_end,
+		              "case %zu: topic %zu, %zu; id %zu; properties to %zu", i, c.topic_at, c.topic_len, c.id,
+		              c.properties_end);
+	}
+}
+END_TEST
+
 /* --- at random */
 
 static size_t put_length(uint8_t *to, size_t value)
@@ -342,6 +367,7 @@ int main(void)
 	tcase_add_test(t, test_cases);
 	tcase_add_test(t, test_retained);
 	tcase_add_test(t, test_check);
+	tcase_add_test(t, test_offsets);
 	tcase_add_test(t, test_random);
 	tcase_add_test(t, test_garbage);
 	tcase_add_test(t, test_acks);

@@ -13,6 +13,7 @@
 
 #include "broker_priv.h"
 #include "daemon/cluster/cluster.h"
+#include "daemon/loop/reports.h"
 #include "daemon/loop/turn.h"
 #include "daemon/retained/discovery.h"
 #include "daemon/retained/retained.h"
@@ -133,6 +134,9 @@ static void on_sign(struct hw_app_reader *r, struct hw_now now, const struct hw_
 		break;
 	case HW_READER_RENEWED:
 		hw_monitor_upstreams_granted(r->app->monitor, true);
+		break;
+	case HW_READER_TOO_LONG:
+		hw_app_reports_too_long(r->app, ev->text);
 		break;
 	case HW_READER_NEARLY_FULL:
 		if (r->number == 0)

@@ -19,6 +19,7 @@ struct hw_app_reports {
 	int refused_quiet_s[HW_REFUSED_KINDS]; /* seconds until the next log line of the kind */
 	/* The first device whose record in the store was corrected since the last log line; "": none. */
 	char odd_id[HW_ID_MAX + 1];
+	char too_long[384];     /* the last message that was refused as HW_REFUSED_PROPERTIES */
 	uint64_t faults_logged; /* payload errors */
 	int faults_quiet_s;
 	int left_out_quiet_s;     /* see report_left_out() */
@@ -43,6 +44,12 @@ void hw_app_reports_stored(struct hw_app *a, const char *id, size_t id_len, uint
 	if (r->refused_logged[HW_REFUSED_STORED] == refused_before &&
 	    hw_monitor_stats(a->monitor)->refused[HW_REFUSED_STORED] > refused_before)
 		snprintf(r->odd_id, sizeof(r->odd_id), "%.*s", (int)id_len, id);
+}
+
+void hw_app_reports_too_long(struct hw_app *a, const char *text)
+{
+	hw_monitor_count_refused(a->monitor, HW_REFUSED_PROPERTIES, 1);
+	snprintf(a->reports->too_long, sizeof(a->reports->too_long), "%s", text);
 }
 
 /* Explains why messages were refused. Returns false if nothing is to be logged: the messages came from a node that was
@@ -72,6 +79,8 @@ static bool explain_refused(const struct hw_app *a, enum hw_refused k, char *tex
 		snprintf(text, cap,
 		         ": the epoch of a fencing token is more than a day ahead of Redis' clock; the token is "
 		         "ignored");
+	else if (k == HW_REFUSED_PROPERTIES)
+		snprintf(text, cap, ": %s", a->reports->too_long);
 	return k != HW_REFUSED_STRANGER || stranger;
 }
 

@@ -14,6 +14,8 @@ void hw_app_reports_resume(struct hw_app *a);
 /* Called after a device was loaded from the store. `refused_before` is the value of refused[HW_REFUSED_STORED]
  * before that. If the record was corrected, the next log line names the device. */
 void hw_app_reports_stored(struct hw_app *a, const char *id, size_t id_len, uint64_t refused_before);
+/* Counts a message that a reader has discarded (HW_READER_TOO_LONG). `text` is for the next log line. */
+void hw_app_reports_too_long(struct hw_app *a, const char *text);
 /* Called each second. */
 void hw_app_reports_tick(struct hw_app *a);
 

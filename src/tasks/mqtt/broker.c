@@ -270,6 +270,10 @@ static void take_message(struct hw_tasks_broker *b, const struct hw_reader_event
 		if (ev->run_id == b->run_id)
 			b->heard_ms = now_ms();
 		break;
+	case HW_READER_TOO_LONG:
+		b->app->counts.refused[HW_REFUSED_TOO_LARGE]++;
+		hw_log_limited(b->app->log, HW_TASKS_LIMIT_REFUSED, HW_LOG_WARNING, "broker: %s", ev->text);
+		break;
 	case HW_READER_UP:
 		reader_is(b, true, "");
 		break;
