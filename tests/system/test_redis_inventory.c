@@ -237,6 +237,29 @@ START_TEST(an_entry_is_removed)
 }
 END_TEST
 
+/* Another program may write an entry with another order of its members, or with spaces. */
+START_TEST(an_entry_of_another_program_is_removed)
+{
+	const char *entry = "{\"parents\":[\"p\",\"q\"],\"labels\":{\"k\":\"1\"},\"since_ms\":5}";
+	const char *kept[] = {
+		"{\"since_ms\":5, \"labels\":{\"k\":\"1\"}, \"parents\":[\"q\",\"p\"]}", /* another order of parents */
+		"{\"since_ms\":5, \"labels\":{\"k\":\"2\"}, \"parents\":[\"p\",\"q\"]}",
+		"{\"since_ms\":5, \"labels\":{\"k\":\"1\"}}",
+		"{\"note\":\"n\", \"parents\":[\"p\",\"q\"], \"labels\":{\"k\":\"1\"}, \"since_ms\":5}",
+		"not JSON",
+		"5"};
+	for (size_t i = 0; i < sizeof(kept) / sizeof(*kept); i++) {
+		rig_do(g, "HSET device:expected a %s", kept[i]);
+		ck_assert_uint_eq(apply(HW_INVENTORY_REMOVE, "a", entry), HW_INVENTORY_ABSENT);
+		EXPECT_ENTRY("a", kept[i]);
+	}
+	rig_do(g, "HSET device:expected a %s",
+	       "{\"since_ms\": 5, \"labels\": {\"k\": \"1\"}, \"parents\": [\"p\", \"q\"]}");
+	ck_assert_uint_eq(apply(HW_INVENTORY_REMOVE, "a", entry), HW_INVENTORY_REMOVED);
+	EXPECT_ENTRY("a", NULL);
+}
+END_TEST
+
 static bool has_entries(struct rig *rig)
 {
 	(void)rig;
@@ -584,6 +607,7 @@ int main(void)
 	tcase_add_test(one, an_entry_is_set_once);
 	tcase_add_test(one, a_missing_entry_is_unseen_as_before);
 	tcase_add_test(one, an_entry_is_removed);
+	tcase_add_test(one, an_entry_of_another_program_is_removed);
 	tcase_add_test(one, ids_that_are_removed_together);
 	tcase_add_test(one, many_at_once_and_followed);
 	tcase_add_test(one, an_id_is_unseen_once);

@@ -10,7 +10,7 @@
 --        is more than a day ahead of Redis' clock. A new since_ms is corrected by the difference of `now` from that clock.
 --   'A'  sets the since_ms of `entry` in the stored entry: the id is expected again, and is not unseen.
 --   'N'  sets the entry if there is none; `more`: since when the id is unseen, or '0'.
---   'R'  removes the entry; `entry`: only if it is still this one, or ''; `more`: the group of the id.
+--   'R'  removes the entry; `entry`: only if the stored entry has the same members, or ''; `more`: the group of the id.
 --
 -- An entry that is equal to the stored one is not written. If any is written, one entry with the ids, and with
 -- `source`, is added to device:inventory. If a removed id is unseen, an entry with state `forgotten` is added to
@@ -74,6 +74,34 @@ local function with_right_since(entry, old)
 	return entry
 end
 
+local function equals(a, b)
+	if type(a) ~= 'table' or type(b) ~= 'table' then
+		return a == b
+	end
+	for k, v in pairs(a) do
+		if not equals(v, b[k]) then
+			return false
+		end
+	end
+	for k in pairs(b) do
+		if a[k] == nil then
+			return false
+		end
+	end
+	return true
+end
+
+-- Whether two entries have the same members. Another program may have written the stored entry, in another order.
+local function is_same(entry, old)
+	if entry == old then
+		return true
+	end
+	local ok, same = pcall(function()
+		return equals(cjson.decode(entry), cjson.decode(old))
+	end)
+	return ok and same
+end
+
 -- The entry after the item: `old` if nothing changes, or false if the id is not expected.
 local function after(kind, entry, old)
 	if kind == 'S' then
@@ -83,7 +111,7 @@ local function after(kind, entry, old)
 	elseif kind == 'N' then
 		return old or entry
 	end
-	return entry ~= '' and entry ~= old and old
+	return old and entry ~= '' and not is_same(entry, old) and old
 end
 
 for i = 1, n do
