@@ -102,6 +102,18 @@ static void on_parent_heard(struct hw_app *a, const struct hw_out *out)
 	hw_control_parent_heard(a->control, id, out->parent_heard.seq, parent_id, out->parent_heard.settle_ms);
 }
 
+static void write_to_redis(struct hw_app *a, struct hw_now now, const struct hw_out *out)
+{
+	if (!a->redis)
+		return;
+	if (out->kind == HW_OUT_REFRESH)
+		hw_redis_refresh(a->redis, out->device);
+	else if (out->kind == HW_OUT_REFRESH_LIGHT)
+		hw_redis_refresh_light(a->redis, now, out->device);
+	else
+		hw_redis_rewrite(a->redis, out->device);
+}
+
 void hw_app_dispatch(struct hw_app *a, struct hw_now now, const struct hw_out *out)
 {
 	switch (out->kind) {
@@ -109,12 +121,9 @@ void hw_app_dispatch(struct hw_app *a, struct hw_now now, const struct hw_out *o
 		on_transition(a, now, &out->transition);
 		break;
 	case HW_OUT_REFRESH:
-		if (a->redis)
-			hw_redis_refresh(a->redis, out->device);
-		break;
 	case HW_OUT_REFRESH_LIGHT:
-		if (a->redis)
-			hw_redis_refresh_light(a->redis, now, out->device);
+	case HW_OUT_PARENTS:
+		write_to_redis(a, now, out);
 		break;
 	case HW_OUT_STATUS:
 		hw_app_set_status_pending(a, now, out->device);
@@ -152,10 +161,6 @@ void hw_app_dispatch(struct hw_app *a, struct hw_now now, const struct hw_out *o
 		break;
 	case HW_OUT_UNWRITTEN:
 		set_pending_again(a, out->device);
-		break;
-	case HW_OUT_PARENTS:
-		if (a->redis)
-			hw_redis_rewrite(a->redis, out->device);
 		break;
 	case HW_OUT_PARENT_HEARD:
 		on_parent_heard(a, out);
