@@ -404,9 +404,7 @@ void hw_sink_confirm(struct hw_redis *r, uint64_t place);
 /* Called when Redis has confirmed a transition that was written from a snapshot. Keeps that transition. */
 void hw_sink_keep(struct hw_redis *r, const struct hw_pending_write *e);
 
-/* The functions of items.c append an item and its keys to the call that is being built. */
-/* Appends a transition. `kind`: "E" adds an entry to the event stream, "W" (a snapshot) does not. `payload`: the
- * device's status is written to the outbox. */
+/* items.c. A function hw_item_...() without a result appends an item and its keys to the call that is being built. */
 /* The name of a device, and its labels as a JSON object. */
 struct hw_description {
 	char name[HW_ENTRY_NAME_MAX + 1]; /* "": none */
@@ -417,9 +415,11 @@ struct hw_description {
 /* `g`: the group of the device, or the one in which the id is expected. */
 void hw_describe(const struct hw_redis *r, struct hw_id id, const struct hw_group *g, struct hw_description *out);
 
+/* Appends a transition. `kind`: "E" adds an entry to the event stream, "W" (a snapshot) does not. `payload`: the
+ * device's status is written to the outbox. */
 void hw_item_write(struct hw_redis *r, const char *kind, const struct hw_device *d, const struct hw_transition *t,
                    bool payload);
-/* Appends a snapshot. With `as_transition`, it is written as a transition, which is then stored in `*transition`. */
+/* Appends a snapshot. With `as_transition`, it is written as a transition, which is then stored in `*pending`. */
 void hw_item_snapshot(struct hw_redis *r, const struct hw_device *d, struct hw_ref ref, struct hw_now now,
                       bool as_transition, struct hw_pending_write *pending);
 /* Whether Redis has all values of the device except last_seen and the TTL. */

@@ -264,8 +264,8 @@ static void on_message(redisAsyncContext *ac, void *answer, void *arg)
 	if (!reply)
 		return;
 	hw_redis_link_got(&ks->hear_link);
-	size_t n =
-		reply->elements; /* A message of a subscription by pattern has the pattern as an additional element. */
+	/* a message of a subscription by pattern has the pattern as an additional element */
+	size_t n = reply->elements;
 	if (reply->type != REDIS_REPLY_ARRAY || (n != 3 && n != 4) || reply->element[n - 2]->type != REDIS_REPLY_STRING)
 		return;
 	if (reply->element[n - 1]->type == REDIS_REPLY_STRING) {
@@ -461,10 +461,8 @@ static int subscribe_to_all(struct hw_keyspace *ks)
 static void on_hear_ready(void *arg)
 {
 	struct hw_keyspace *ks = arg;
-	const int first =
-		ks->conf.several
-			? 1
-			: 2; /* in a cluster, the pattern includes our own channel, which is the second element */
+	/* in a cluster, the pattern includes our own channel, which is the second element */
+	const int first = ks->conf.several ? 1 : 2;
 	const char *argv[HW_KEYSPACE_EVENTS + 2] = {"SUBSCRIBE", ks->self};
 	size_t len[HW_KEYSPACE_EVENTS + 2] = {9, strlen(ks->self)};
 	char names[HW_KEYSPACE_EVENTS][64];

@@ -264,7 +264,7 @@ void hw_app_cluster_role(struct hw_app *a, struct hw_now now, const struct hw_no
 /* --- becoming authoritative --------------------------------------------------------------------------------------- */
 
 /* Compares everything that the previous owner may have left pending: the outbox, the keys of each device, and each
- * status */
+ * status. */
 static void compare_with_store(struct hw_app *a, struct hw_now now, const struct hw_partitions *set)
 {
 	if (!hw_partitions_any(set) || hw_app_standby_loaded(a))

@@ -20,15 +20,14 @@
 
 #define STEP      1000
 #define REWRITTEN 64
-#define OTHERS_MS                                                                                                      \
-	5000 /* after Redis was emptied, the owners of partitions have this long to write their entries again */
+/* after Redis was emptied, the owners of partitions have this long to write their entries again */
+#define OTHERS_MS     5000
 #define UNSEEN_CALLS  4
 #define CLOCK_BACK_MS 60000
-#define RESTARTS_MAX                                                                                                   \
-	1000 /* most wrong since_ms that are replaced after one reading; the others are replaced after the next */
-#define STORED_AGAIN_MS                                                                                                \
-	60000 /* time until an id that has a record in Redis, but none in this monitor, is checked                     \
-	       * again */
+/* most wrong since_ms that are replaced after one reading; the others are replaced after the next */
+#define RESTARTS_MAX 1000
+/* time until an id that has a record in Redis, but none in this monitor, is checked again */
+#define STORED_AGAIN_MS 60000
 
 /* --- the table ------------------------------------------------------------------- */
 

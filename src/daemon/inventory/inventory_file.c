@@ -189,9 +189,9 @@ int hw_inventory_file_flush(struct hw_app *a)
 	int error = errno;
 	__fpurge(file->f);
 	clearerr(file->f);
+	/* if the file cannot be cut, the next entry begins on a line of its own */
 	if (ftruncate(fileno(file->f), file->end) != 0)
-		fputc('\n',
-		      file->f); /* ends the line that was cut off, so that the next entry begins on a line of its own */
+		fputc('\n', file->f);
 	return failed(a, file->path, error);
 }
 

@@ -29,7 +29,7 @@ static void settle(struct hw_app *a, struct hw_ref ref, uint64_t seq)
 }
 
 /* Called when Redis has confirmed a device's state. If the device's seq is smaller by now, a load has returned the hash
- * as it was before this write, and the device is loaded once more. */
+ * as it was before this write. Then all hashes are read again. */
 static void on_confirmed(void *arg, struct hw_ref ref, uint64_t seq)
 {
 	struct hw_app *a = arg;
