@@ -291,7 +291,7 @@ static enum hw_link_read discard(struct hw_link *l)
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return HW_LINK_DRAINED;
 	if (n <= 0) {
-		hw_link_lost(l, n < 0 ? MOSQ_ERR_ERRNO : MOSQ_ERR_CONN_LOST, errno);
+		hw_link_failed(l, n < 0 ? errno : ECONNRESET);
 		return HW_LINK_LOST;
 	}
 	message->left -= (size_t)n;

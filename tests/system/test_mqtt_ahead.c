@@ -20,9 +20,10 @@
 #include "../random.h"
 #include "mqtt_broker.h"
 
-#define MARK   "0123456789abcdef "
-#define LONG   70000 /* a payload that is cut off when it is handed over */
-#define STREAM (24 << 20)
+#define MARK        "0123456789abcdef "
+#define LONG        70000 /* a payload that is cut off when it is handed over */
+#define STREAM      (24 << 20)
+#define KEEPALIVE_S 30
 
 static const int protocols[] = {5, 311};
 
@@ -85,12 +86,13 @@ static void welcome(struct server *s)
 	}
 }
 
-static struct hw_reader *meet_with(struct server *s, int protocol, int qos)
+static struct hw_reader *meet_with(struct server *s, int protocol, int qos, int keepalive_s)
 {
 	static const struct hw_mqtt_filter filter = {.filter = "n/+"};
 	struct hw_reader *r;
 	listen_on(s, protocol);
 	struct hw_mqtt_conf conf = conf_for(&s->at, protocol, qos, "hw-t-r0");
+	conf.keepalive_s = keepalive_s;
 	ck_assert_int_eq(hw_reader_start(&r, &conf, &filter, 1, NULL, 0, 30000), 0);
 	welcome(s);
 	reader_await(r, HW_READER_UP);
@@ -99,7 +101,7 @@ static struct hw_reader *meet_with(struct server *s, int protocol, int qos)
 
 static struct hw_reader *meet(struct server *s, int protocol)
 {
-	return meet_with(s, protocol, 0);
+	return meet_with(s, protocol, 0, KEEPALIVE_S);
 }
 
 static void part(struct server *s, struct hw_reader *r)
@@ -420,7 +422,7 @@ START_TEST(test_many_properties)
 {
 	enum { MOST = 128 * 1024 / (sizeof(PROPERTY) - 1), TIMES = 5 };
 	struct server s;
-	struct hw_reader *r = meet_with(&s, 5, _i);
+	struct hw_reader *r = meet_with(&s, 5, _i, KEEPALIVE_S);
 	size_t sizes[2];
 	char text[80];
 	for (int i = 0; i < TIMES; i++) {
@@ -457,19 +459,24 @@ START_TEST(test_many_properties)
 }
 END_TEST
 
-/* The broker closes the connection in the midst of properties: of such that are awaited, or discarded. */
+/* The broker closes or resets the connection within properties that the reader waits for, and within properties that it
+ * discards. */
 START_TEST(test_end_in_properties)
 {
 	static const size_t properties[] = {5000, 20000};
 	struct server s;
-	struct hw_reader *r = meet_with(&s, 5, _i);
+	const struct linger reset = {.l_onoff = 1};
+	int qos = _i & 1;
+	struct hw_reader *r = meet_with(&s, 5, qos, KEEPALIVE_S);
 	for (int i = 0; i < 2; i++) {
 		s.n = 0;
-		add_properties(&s, _i, properties[i], NONE);
+		add_properties(&s, qos, properties[i], NONE);
 		write_all(s.fd, s.bytes, s.n / 2);
 		if (i == 1)
 			reader_await(r, HW_READER_TOO_LONG);
 		expect_rest(r, 200, 20);
+		if (_i & 2)
+			setsockopt(s.fd, SOL_SOCKET, SO_LINGER, &reset, sizeof(reset));
 		close(s.fd);
 		struct hw_reader_event ev = reader_await(r, HW_READER_DOWN);
 		ck_assert_msg(strstr(ev.text, "closed by"), "%s", ev.text);
@@ -481,12 +488,31 @@ START_TEST(test_end_in_properties)
 }
 END_TEST
 
-/* Packets that are too long and no such message still end the connection, and the line gives the right reason. */
+/* While a message is being discarded, the reader sends an UNSUBSCRIBE in time. A PINGREQ would be answered only after
+ * the message, perhaps too late. */
+START_TEST(test_keepalive_within_properties)
+{
+	struct server s;
+	uint8_t body[128];
+	struct hw_reader *r = meet_with(&s, 5, 0, 5);
+	add_properties(&s, 0, 20000, NONE);
+	size_t half = s.n / 2;
+	write_all(s.fd, s.bytes, half);
+	reader_await(r, HW_READER_TOO_LONG);
+	ck_assert_uint_eq(hear(&s, body), 0xa2);
+	add_numbered(&s, 0);
+	write_all(s.fd, s.bytes + half, s.n - half);
+	expect_numbered(r, 0);
+	part(&s, r);
+}
+END_TEST
+
+/* Other packets that are too long end the connection, and so do malformed messages. The line gives the right reason. */
 START_TEST(test_long_and_unsound)
 {
 	static const char *const whys[] = {"property 127", "no message", "violates", "violates"};
 	struct server s;
-	struct hw_reader *r = meet_with(&s, 5, _i);
+	struct hw_reader *r = meet_with(&s, 5, _i, KEEPALIVE_S);
 	for (int i = 0; i < 4; i++) {
 		s.n = 0;
 		add_properties(&s, _i, 10000, i == 0 ? 100 : NONE);
@@ -524,7 +550,8 @@ static void add_tests(void *suite)
 	tcase_add_loop_test(t, test_end_in_a_packet, 0, n);
 	tcase_add_loop_test(t, test_broken, 0, n);
 	tcase_add_loop_test(t, test_many_properties, 0, 2);
-	tcase_add_loop_test(t, test_end_in_properties, 0, 2);
+	tcase_add_loop_test(t, test_end_in_properties, 0, 4);
+	tcase_add_test(t, test_keepalive_within_properties);
 	tcase_add_loop_test(t, test_long_and_unsound, 0, 2);
 	suite_add_tcase(suite, t);
 }
