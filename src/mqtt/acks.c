@@ -101,10 +101,10 @@ static enum hw_link_read peek(struct hw_acks *a)
 		done += p.size;
 	}
 	if (done > 0) {
-		ssize_t thrown = hw_receive_discard(hw_link_socket(a->link), done < n ? done : n);
-		if (thrown < 0)
+		ssize_t discarded = hw_receive_discard(hw_link_socket(a->link), done < n ? done : n);
+		if (discarded < 0)
 			return failed(a, errno);
-		a->skip = done - (size_t)thrown; /* bytes of the last packet that have not come yet */
+		a->skip = done - (size_t)discarded; /* bytes of the last packet that have not come yet */
 		return done == n && n < HW_RECEIVE_PEEK ? HW_LINK_DRAINED : HW_LINK_MORE;
 	}
 	if (kind == HW_PACKET_NO_ACK && p.size > HW_PACKET_ACK_MOST)

@@ -16,7 +16,7 @@
 
 #include "mqtt/why.h"
 
-#define HW_GUARD_PROPERTIES_KIB 128 /* a message with a longer topic and properties is discarded */
+#define HW_GUARD_PROPERTIES_KIB 128 /* a message whose topic and properties are longer is discarded */
 
 /* A message that is discarded. */
 struct hw_too_long {

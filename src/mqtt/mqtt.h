@@ -37,7 +37,8 @@ struct hw_reader;
 
 /* A filter to subscribe to. `replay`: with retained messages (MQTT 5: retain handling 0; in 3.1.1 they always come).
  * `plain`: never a shared subscription, so each reader gets every message. `as_published`: keep the retain flag as
- * published (MQTT 5: retain-as-published; 3.1.1 sets the flag only for stored messages). */
+ * published (MQTT 5: retain-as-published; 3.1.1 sets the flag only for stored messages). `renew`: hw_reader_renew()
+ * requests it again. */
 struct hw_mqtt_filter {
 	const char *filter;
 	bool replay, plain, as_published, renew;

@@ -29,7 +29,7 @@
 #define ANSWERS       64
 #define READ_BUDGET   1024
 #define BRIEF_WAIT_NS 6000 /* how long to wait for each message of a full window: less than any broker needs */
-#define NAP_WINDOW    10
+#define BRIEF_WINDOW  10   /* with a smaller window, the thread does not wait briefly */
 #define WAITING_MS    1000 /* while an acknowledgement is awaited */
 #define BUSY_MS       100  /* during a handshake, or while stopping */
 
@@ -317,8 +317,8 @@ static void turn(struct hw_sender *s)
 	                       {echoes ? hw_ring_fd(h->barriers) : -1, POLLIN, 0},
 	                       {open ? hw_ring_fd(h->statuses) : -1, POLLIN, 0}};
 	hw_low_water_set(&s->low_water, fd, full ? h->window / 2 : 0, s->outlet.past ? s->acks.awaited : 1);
-	s->napped = s->outlet.past && full && idle && !s->napped && !s->low_water.gathers && h->window >= NAP_WINDOW;
-	if (s->napped)
+	s->waited = s->outlet.past && full && idle && !s->waited && !s->low_water.gathers && h->window >= BRIEF_WINDOW;
+	if (s->waited)
 		wait_briefly(s, &fds[0], &fds[2]);
 	if (idle)
 		acknowledge_at_once(s, fd);

@@ -30,7 +30,7 @@ struct hw_sender {
 	char *will_topic;
 	void *will_payload;
 	size_t will_len;
-	bool napped; /* the last turn began with wait_briefly() */
+	bool waited; /* the last turn began with wait_briefly() */
 	bool more;   /* there may be more data than poll() reports */
 };
 
