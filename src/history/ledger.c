@@ -215,8 +215,8 @@ static int open_outage(struct hw_ledger *l, int64_t dev, int64_t at_ms, const ch
 	hw_sql_int(q, 2, at_ms);
 	hw_sql_text(q, 3, reason);
 	int64_t n = hw_sql_do(q);
-	if (n ==
-	    0) { /* If a row of length 0 began in the same millisecond, that row is opened again with the new reason. */
+	/* If a row of length 0 began in the same millisecond, that row is opened again with the new reason. */
+	if (n == 0) {
 		q = l->q[OUTAGE_AGAIN];
 		hw_sql_text(q, 1, reason);
 		hw_sql_int(q, 2, dev);

@@ -45,10 +45,10 @@ struct hw_source {
 
 /* --- waiting ---------------------------------------------------------------------------------------------------- */
 
+/* The descriptor is not read, so it stays readable, and each later wait ends at once. */
 static void on_wake(evutil_socket_t fd, short what, void *arg)
 {
-	(void)fd, (void)what,
-		(void)arg; /* The descriptor is not read, so it stays readable, and each later wait ends at once. */
+	(void)fd, (void)what, (void)arg;
 }
 
 static void on_timer(evutil_socket_t fd, short what, void *arg)

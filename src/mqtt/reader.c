@@ -458,9 +458,9 @@ static void obey(struct hw_reader *r)
 		r->replaying = hw_filters_replay(r->filters, false);
 		r->renewing = false;
 	}
+	/* the loop has noticed that the process was stopped, and waits for HW_READER_DRAINED */
 	if (orders & HW_ORDER_DRAIN) {
-		r->stalled =
-			true; /* the loop has noticed that the process was stopped, and waits for HW_READER_DRAINED */
+		r->stalled = true;
 		if (!r->link.up_ns)
 			note_drained(r);
 		hw_ring_publish(r->ring);

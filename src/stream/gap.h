@@ -32,9 +32,9 @@ struct hw_stream_info {
 struct hw_stream_gap {
 	bool any;
 	bool other; /* after the gap another stream begins */
-	struct hw_stream_id after,
-		before; /* after: id of the last entry that was read; before: id of the first entry after the gap */
-	int64_t lost;   /* number of missing entries; < 0: unknown */
+	/* after: id of the last entry that was read; before: id of the first entry after the gap */
+	struct hw_stream_id after, before;
+	int64_t lost; /* number of missing entries; < 0: unknown */
 };
 
 /*

@@ -31,8 +31,8 @@ struct client {
 	struct client *next, **prev;
 	struct hw_feed *feed;
 	struct hw_stream stream;
-	struct hw_stream_id
-		at; /* the last entry that was sent to the client; initially, the entry after which it wants to begin */
+	/* the last entry that was sent to the client; initially, the entry after which the client wants to begin */
+	struct hw_stream_id at;
 	bool lags;
 	bool any; /* this offset is only a lower limit: there may be no entry with this id */
 };

@@ -192,9 +192,9 @@ static void answered(struct hw_tasks_broker *b, const struct hw_publisher_event 
 {
 	struct put *p = (struct put *)(uintptr_t)ev->publish_id;
 	bool too_long = ev->reason == MQTT_RC_PACKET_TOO_LARGE;
+	/* without a text: the publisher did not send the message, and sends none with this subject for a while */
 	if (ev->kind == HW_PUBLISHER_REFUSED && !ev->text[0] && !too_long)
-		answer(b, p, &b->out, HW_PUT_LOST,
-		       ""); /* the publisher did not send it: it sends no message with this subject for a while */
+		answer(b, p, &b->out, HW_PUT_LOST, "");
 	else if (ev->kind == HW_PUBLISHER_REFUSED)
 		answer(b, p, &b->out, HW_PUT_REFUSED, ev->text[0] ? ev->text : "it is longer than the broker's limit");
 	else

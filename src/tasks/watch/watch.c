@@ -56,8 +56,8 @@ struct hw_tasks_watch {
 	size_t n_waiting;
 	bool sweeping, known;
 	unsigned sweeps; /* since the last tick */
-	int64_t ticked_ms,
-		hears_ms; /* monotonic. hears_ms: since when this instance receives all messages; 0: it does not */
+	/* monotonic. hears_ms: since when this instance receives all messages; 0: it does not */
+	int64_t ticked_ms, hears_ms;
 	uint64_t count;
 };
 
