@@ -223,14 +223,22 @@ static void load_again(struct hw_monitor *m, struct hw_now now, uint32_t i, stru
 }
 
 /* Applies a newer status of a device that is only known from an older one. Between the two, the device may have moved
- * to another group. */
+ * to another group. The reported fields, the own timeout and last_seen of the newer status replace those of the older
+ * one; but last_seen stays if a message of this run has set it. */
 static void load_newer(struct hw_monitor *m, struct hw_now now, uint32_t i, struct hw_stored *s)
 {
+	struct hw_device *d = hw_monitor_at(m, i);
 	int g = hw_groups_find(&m->groups, s->group);
-	if (g >= 0 && g != hw_monitor_at(m, i)->group) {
+	if (g >= 0 && g != d->group) {
 		hw_monitor_move(m, now, i, (uint16_t)g);
 		hw_parent_relink(m, i);
 	}
+	if (s->report.has)
+		(void)hw_registry_report(m->registry, i, &s->report);
+	if (hw_device_extra(d))
+		hw_device_extra(d)->own_timeout_ms = 0;
+	if (d->last_seen_ns <= m->started.ns)
+		set_last_seen(m, now, d, s);
 	load_again(m, now, i, s, false);
 }
 

@@ -368,6 +368,44 @@ START_TEST(test_the_newest_of_own_statuses_counts)
 }
 END_TEST
 
+/* The newest status also has the newest fields and timeout, in whichever order the broker delivers the statuses: 0: the
+ * older status first. 1: the newer one. */
+START_TEST(test_the_newest_of_own_statuses_has_the_fields)
+{
+	static const char *const a[] = {"a/{id}"}, *const b[] = {"b/{id}"};
+	static const char *const state[] = {"true", "false"};
+	struct hw_monitor_conf conf = world_conf();
+	conf.adopt_by = conf.node = "me";
+	struct hw_group_spec g[] = {world_group("a", 30000), world_group("b", 60000)};
+	g[0].heartbeat = a;
+	g[1].heartbeat = b;
+	g[0].n_heartbeat = g[1].n_heartbeat = 1;
+	g[0].status = "sa/{id}";
+	g[1].status = "sb/{id}";
+	struct world *v = world_new(&conf, g, 2);
+	world_connect(v);
+	for (int k = 0; k < 4; k++) {
+		bool old = k / 2 == _i;
+		char topic[16], text[200];
+		snprintf(topic, sizeof(topic), "%s/d%d", old ? "sa" : "sb", k % 2);
+		snprintf(text, sizeof(text),
+		         "{\"online\":%s,\"by\":\"me\",\"group\":\"%s\",\"seq\":%d,\"last_seen\":%d,%s}", state[k % 2],
+		         old ? "a" : "b", old ? 7 : 9, old ? 1699990000 : 1699995000,
+		         old ? "\"timeout\":600,\"ip\":\"192.0.2.1\"" : "\"ip\":\"192.0.2.2\"");
+		world_say(v, topic, text, true);
+	}
+	for (int k = 0; k < 2; k++) {
+		const struct hw_device *d = world_device(v, k == 0 ? "d0" : "d1");
+		ck_assert_str_eq(hw_device_report(d).ip, "192.0.2.2");
+		ck_assert_int_eq(hw_monitor_timeout_ms(v->m, d), 60000);
+		ck_assert_int_eq(hw_device_last_seen_ms(d, v->now) / 1000, 1699995000);
+	}
+	world_pass(v, 61 * S);
+	ck_assert(world_is(v, "d0", HW_STATE_OFFLINE));
+	world_free(v);
+}
+END_TEST
+
 /* A gateway stops after a restart. Its devices go offline with it, except one whose status alone names the gateway: the
  * device may have moved to another gateway since that was published. */
 START_TEST(test_parents_of_a_status_take_nobody)
@@ -685,6 +723,7 @@ int main(void)
 	tcase_add_test(tc, test_own_statuses_name_the_group);
 	tcase_add_test(tc, test_own_statuses_name_the_parents);
 	tcase_add_loop_test(tc, test_the_newest_of_own_statuses_counts, 0, 2);
+	tcase_add_loop_test(tc, test_the_newest_of_own_statuses_has_the_fields, 0, 2);
 	tcase_add_test(tc, test_parents_of_a_status_take_nobody);
 	tcase_add_loop_test(tc, test_an_own_status_is_adopted_on_a_topic_of_while, 0, 2);
 	tcase_add_test(tc, test_a_stored_device_has_one_timeout_to_be_heard);
