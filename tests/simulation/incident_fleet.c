@@ -25,8 +25,7 @@ static void plan_device(struct iw_world *w, unsigned k)
 {
 	struct iw_device *d = &w->devices[k];
 	bool gateway = k < w->n_gateways;
-	*d = (struct iw_device){.works = true,
-	                        .powered = true,
+	*d = (struct iw_device){.sends = true,
 	                        .returned = INT64_MIN / 2,
 	                        .own_fault = INT64_MIN / 2,
 	                        .was_offline = INT64_MIN / 2,
@@ -52,7 +51,7 @@ static void plan_device(struct iw_world *w, unsigned k)
 		               d->parents[p] < w->n_gateways ? 'g' : 'd', d->parents[p]);
 	d->expected = !gateway && w->unseen && chance(w, 0.1);
 	if (d->expected) {
-		d->works = false;
+		d->faulty = true;
 		d->back_at = chance(w, 0.7) ? between(w, 60000, w->quiet_from) : INT64_MAX;
 	}
 }
@@ -135,9 +134,9 @@ void iw_plan(struct iw_world *w)
 
 static void fail(struct iw_world *w, struct iw_device *d, int64_t for_ms)
 {
-	if (d->expected || !d->works)
+	if (d->expected || d->faulty)
 		return;
-	d->works = false;
+	d->faulty = true;
 	d->back_at = w->now + for_ms;
 	iw_trace(w, "%s fails for %lld s", d->id, (long long)for_ms / 1000);
 }
@@ -162,7 +161,7 @@ static void fail_some(struct iw_world *w)
 
 static void flap(struct iw_world *w, struct iw_device *d)
 {
-	if (w->now < d->flap_until && d->works && w->now - (d->back_at ? d->back_at : 0) >= d->flap_half)
+	if (w->now < d->flap_until && !d->faulty && w->now - (d->back_at ? d->back_at : 0) >= d->flap_half)
 		fail(w, d, d->flap_half);
 }
 
@@ -174,17 +173,17 @@ static void drive(struct iw_world *w)
 		struct iw_device *d = &w->devices[k];
 		if (w->now < w->quiet_from)
 			flap(w, d);
-		if (!d->works && w->now >= d->back_at && w->now < w->quiet_from)
-			d->works = true;
-		bool was = d->powered;
-		d->powered = d->works && d->n_parents == 0;
-		for (unsigned p = 0; d->works && p < d->n_parents; p++)
-			d->powered = d->powered || w->devices[d->parents[p]].powered;
-		if (was && !d->powered)
+		if (d->faulty && w->now >= d->back_at && w->now < w->quiet_from)
+			d->faulty = false;
+		bool was = d->sends;
+		d->sends = !d->faulty && d->n_parents == 0;
+		for (unsigned p = 0; !d->faulty && p < d->n_parents; p++)
+			d->sends = d->sends || w->devices[d->parents[p]].sends;
+		if (was && !d->sends)
 			d->failed_at = w->now;
-		if (!was && d->powered && w->now - d->failed_at < d->timeout + 2 * d->interval)
+		if (!was && d->sends && w->now - d->failed_at < d->timeout + 2 * d->interval)
 			d->brief = w->now;
-		if (!d->works)
+		if (d->faulty)
 			d->own_fault = w->now;
 	}
 }
@@ -340,7 +339,7 @@ void iw_fleet_tick(struct iw_world *w)
 	unsigned first = (unsigned)between(w, 0, w->n_devices - 1);
 	for (unsigned k = 0; k < w->n_devices; k++) {
 		struct iw_device *d = &w->devices[(first + k) % w->n_devices];
-		if (d->powered && !w->blind && (w->now + d->phase) % d->interval == 0)
+		if (d->sends && !w->blind && (w->now + d->phase) % d->interval == 0)
 			beat(w, d);
 		judge(w, d);
 		if (iw_is_away(d))

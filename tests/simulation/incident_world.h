@@ -47,9 +47,9 @@ struct iw_device {
 	char id[16], group[8], labels[24], parents_text[64];
 	unsigned n_parents, parents[2];
 	int64_t timeout, interval, phase;
-	bool works,
-		powered; /* powered: the device works, and so does its way to the broker: a parent of it is powered */
-	int64_t back_at; /* when the device will work again; 0: it works */
+	bool faulty;     /* the device has a fault of its own */
+	bool sends;      /* the device has no fault, and has no parents or a parent that sends */
+	int64_t back_at; /* when the device's last fault ends, or ended; 0: it had none */
 	int64_t flap_until, flap_half;
 	/* What heartwheeld knows. */
 	bool expected; /* never heard yet, and expected */
@@ -62,10 +62,10 @@ struct iw_device {
 	int64_t wait_ms; /* the wait_ms of its last entry */
 	/* For the oracle. */
 	bool listed;         /* away since the first start of heartwheel-alert, so it need not be sent */
-	int64_t own_fault;   /* when it last did not work by itself */
+	int64_t own_fault;   /* when the device last had a fault of its own */
 	int64_t was_offline; /* when it was last offline or unseen */
-	int64_t brief;       /* when the device was last without power for too short a time to be called offline */
-	int64_t failed_at;   /* when it was last without power */
+	int64_t brief;       /* when the device last sent again after a time that was too short to be called offline */
+	int64_t failed_at;   /* when the device last stopped sending */
 	unsigned openings;   /* messages of its own in the present half */
 };
 
