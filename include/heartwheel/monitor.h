@@ -302,9 +302,9 @@ void hw_monitor_link(struct hw_monitor *m, struct hw_now now, unsigned source, b
 
 /* The values of `while` topics come on source 0; those that the broker has retained come first.
  * hw_monitor_upstreams_asked(): source 0 has lost its connection, or has requested the retained values again.
- * hw_monitor_upstreams_granted(): the broker has granted the request. If a value has not come again when the next
- * barrier is back, it is unknown; after a renewal, only if two of them have not brought it.
- * hw_monitor_renew_upstreams(): whether source 0 must begin one: it is time, or a value changed in the last one. */
+ * hw_monitor_renew_upstreams(): whether source 0, which is connected, must request the values again: a renewal.
+ * hw_monitor_upstreams_granted(): the broker has granted the request. If a value has not arrived again when the next
+ * barrier is back, the value is unknown. After a renewal, this needs a second renewal without the value. */
 void hw_monitor_upstreams_asked(struct hw_monitor *m);
 bool hw_monitor_renew_upstreams(struct hw_monitor *m, bool is_time);
 void hw_monitor_upstreams_granted(struct hw_monitor *m, bool renewal);

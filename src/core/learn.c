@@ -42,8 +42,8 @@ static const struct field HABIT = {1, 36, 12};      /* a gap that was learned af
 static const struct field HABIT_AGE = {0, 36, 6};   /* windows since the last gap of the habit */
 static const struct field HABIT_AGAIN = {0, 42, 1}; /* the habit came again after a pause, and is in force */
 static const struct field HABIT_MARK = {0, 43, 5};  /* MARK: these fields are in force */
-static const struct field FOLLOWED = {1, 0,
-                                      31}; /* ms covered by gaps; until the first estimate, in the bits of BEFORE */
+/* Until the first estimate, the bits of BEFORE hold how many ms the gaps cover, and how many gaps these are. */
+static const struct field FOLLOWED = {1, 0, 31};
 static const struct field FOLLOWED_GAPS = {1, 31, 17};
 static const struct field TIMEOUT = {0, 48, 12};      /* without bridge; 0: not enough was seen */
 static const struct field DOUBT_GAPS = {0, 60, 2};    /* gaps like DOUBT that were seen */

@@ -56,7 +56,7 @@ enum hw_proof {
 struct hw_fence {
 	char node[HW_NODE_ID_MAX + 1];
 	bool session, reader; /* the publisher is connected; reader 0 is subscribed */
-	bool confirmed;       /* rule 2 */
+	bool confirmed;       /* condition 2 */
 	uint64_t sessions;    /* number of the present session, or of the last one */
 	uint64_t begun;       /* how often the proof has started again; if unchanged, reader 0 has missed no presence */
 	uint64_t claims[HW_PARTITIONS];
@@ -73,7 +73,7 @@ struct hw_fence {
 	uint64_t proof_claims[HW_PARTITIONS];
 
 	bool proven[HW_PARTITIONS];
-	uint64_t before[HW_PARTITIONS]; /* rule 4: a bit for each peer */
+	uint64_t before[HW_PARTITIONS]; /* condition 4: a bit for each peer */
 	struct hw_partitions open;      /* proven, and `before` is empty */
 	struct hw_peer peer[HW_PEERS_MAX];
 	bool overflow; /* too many peers have claims: no status is published until reader 0 has read all presences again

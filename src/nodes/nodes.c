@@ -67,7 +67,7 @@ void hw_nodes_session(struct hw_nodes *n, struct hw_now now, bool up)
 {
 	hw_fence_session(&n->fence, up);
 	if (up)
-		n->renew_next = now.mono; /* rule 2 of fence.h needs a renewal in this session */
+		n->renew_next = now.mono; /* condition 2 of fence.h needs a renewal in this session */
 }
 
 void hw_nodes_reader(struct hw_nodes *n, struct hw_now now, bool up)
