@@ -13,7 +13,7 @@
 #include "alert/state/places.h"
 #include "alert/state/script.h"
 
-#define EVENTS_KEPT "1000" /* entries of device:incident_events; each store of the keys writes all of them */
+#define EVENTS_KEPT "1000" /* entries of device:incident_events; each new state file has all of them */
 #define CLOSED_KEPT 1000   /* closed incidents, likewise */
 #define REPLAY_KEPT 1000   /* read entries of device:events; after a start, they show which devices flap */
 
