@@ -79,6 +79,7 @@ VALGRIND_TESTS += \
 	tests/unit/test_sentinel \
 	tests/unit/test_siphash \
 	tests/unit/test_sources \
+	tests/unit/test_state_file \
 	tests/unit/test_stored \
 	tests/unit/test_stream_id \
 	tests/unit/test_subscriptions \
@@ -130,6 +131,10 @@ tests_unit_test_send_forms_LDADD = $(SEND_LIBS) $(LDADD)
 tests_unit_test_send_notes_LDADD = $(SEND_LIBS) $(LDADD)
 tests_unit_test_send_settings_SOURCES = tests/unit/test_send_settings.c $(conf_rig)
 tests_unit_test_send_settings_LDADD = $(ALERT_LIBS) $(SETTINGS_LIBS) $(LDADD)
+tests_unit_test_state_file_SOURCES = tests/unit/test_state_file.c src/alert/memory/state_file.c $(alert_keys)
+nodist_tests_unit_test_state_file_SOURCES = $(nodist_heartwheel_alert_SOURCES)
+tests_unit_test_state_file_LDADD = $(LINK_LIBS) $(HTTP_LIBS) $(LDADD)
+tests_unit_test_state_file_CPPFLAGS = $(AM_CPPFLAGS) -DHW_STATE_FILE_MAX=3000000
 tests_unit_test_retained_sink_SOURCES = tests/unit/test_retained_sink.c src/daemon/retained/retained_sink.c
 tests_unit_test_packet_LDADD = $(MQTT_LIBS) $(LDADD)
 tests_unit_test_backoff_LDADD = libmqtt.a $(LDADD)

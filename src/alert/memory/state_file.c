@@ -19,15 +19,20 @@
 #include "alert/memory/keys.h"
 #include "http/json.h"
 
-#define NAME      "heartwheel_alert_state" /* a member of the file's object: its version */
-#define VERSION   1
-#define SIZE_MAX_ (1 << 30)
-#define GROWS_BY  (1 << 20) /* bytes of changes that a small file may have */
+#define NAME     "heartwheel_alert_state" /* a member of the file's object: its version */
+#define VERSION  1
+#define GROWS_BY (1 << 20) /* bytes of changes that a small file may have */
+
+/* The file has fewer bytes. */
+#ifndef HW_STATE_FILE_MAX /* a test has a smaller one */
+#define HW_STATE_FILE_MAX (1 << 30)
+#endif
 
 struct hw_state_file {
 	const char *path; /* borrowed */
 	int lock;
-	/* The file as this process has written it: whose size without and with the changes; 0: it is not known. */
+	/* The file as this process has written it. `whole` and `size`: its bytes without and with the changes; `whole`
+	 * 0: not known. */
 	ino_t inode;
 	size_t whole, size;
 };
@@ -94,7 +99,7 @@ static char *read_text(int fd, size_t *size)
 	if (fstat(fd, &st) != 0)
 		return NULL;
 	errno = S_ISREG(st.st_mode) ? EFBIG : EINVAL;
-	char *text = S_ISREG(st.st_mode) && st.st_size < SIZE_MAX_ ? malloc((size_t)st.st_size + 1) : NULL;
+	char *text = S_ISREG(st.st_mode) && st.st_size < HW_STATE_FILE_MAX ? malloc((size_t)st.st_size + 1) : NULL;
 	size_t len = 0;
 	for (ssize_t n = 1; text && n != 0; len += n > 0 ? (size_t)n : 0) {
 		n = read(fd, text + len, (size_t)st.st_size - len);
@@ -195,7 +200,7 @@ static int write_all(struct hw_state_file *f, const struct hw_keys *k)
 	char fresh[PATH_MAX];
 	struct evbuffer *text = text_of(k);
 	snprintf(fresh, sizeof(fresh), "%s.new", f->path);
-	int rc = text ? write_new(f, fresh, text) : -ENOMEM;
+	int rc = !text ? -ENOMEM : evbuffer_get_length(text) >= HW_STATE_FILE_MAX ? -EFBIG : write_new(f, fresh, text);
 	if (text)
 		evbuffer_free(text);
 	if (rc == 0 && rename(fresh, f->path) != 0)
@@ -215,7 +220,7 @@ static bool append(struct hw_state_file *f, struct evbuffer *changes)
 {
 	size_t len = changes ? evbuffer_get_length(changes) + 3 : 0, most = f->whole > GROWS_BY ? f->whole : GROWS_BY;
 	struct stat st;
-	if (!changes || f->whole == 0 || f->size - f->whole + len > most)
+	if (!changes || f->whole == 0 || f->size - f->whole + len > most || f->size + len >= HW_STATE_FILE_MAX)
 		return false;
 	int fd = open(f->path, O_WRONLY | O_APPEND | O_CLOEXEC);
 	bool done = fd >= 0 && fstat(fd, &st) == 0 && st.st_ino == f->inode && (size_t)st.st_size == f->size &&
