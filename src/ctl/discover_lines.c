@@ -13,8 +13,8 @@
 
 #define LINES_MAX 400 /* of a group, before they are made fewer */
 #define LINES_FEW 8   /* more heartbeats of a group than this get wildcards */
-#define LINES_DEEP                                                                                                     \
-	24 /* LINES_MAX for groups whose id is the first level, where a wildcard would match topics of other groups */
+/* LINES_FEW of groups whose id is the first level, where a wildcard would match topics of other groups. */
+#define LINES_DEEP 24
 #define SHAPES_MAX 64
 #define FEWEST     2 /* a goodbye line with fewer topics than this is dropped */
 
@@ -335,7 +335,7 @@ static int find_sites(struct hw_finding *f)
 	for (size_t i = 0; i < f->n && rc == 0; i++) {
 		unsigned group = f->state[i] == HW_TOPIC_PLACED ? f->group[i] - 1u : 0;
 		uint32_t sites = f->state[i] == HW_TOPIC_PLACED ? f->groups[group].sites : 0;
-		for (unsigned k = 0; sites >> k && rc == 0; k++) {
+		for (unsigned k = 0; sites >> k && k < hw_topics_at(f->topics, i)->levels && rc == 0; k++) {
 			if (!(sites >> k & 1))
 				continue;
 			uint64_t key = (uint64_t)hw_levels_of(&f->levels, i)[k] << 32 | group << 8 | k;

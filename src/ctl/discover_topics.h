@@ -29,7 +29,7 @@ struct hw_seen_topic {
 	uint32_t words, member_words; /* of all payloads */
 	uint32_t live; /* number of live messages, without goodbyes; a message is live if it is not an old retained one
 	                  that the broker sent after a subscription */
-	uint32_t retained; /* messages that it did */
+	uint32_t retained; /* number of these old retained messages */
 	uint16_t len;
 	uint8_t levels, parsed;
 	uint8_t path[HW_FOUND_FIELDS]; /* the number of a field's path, for hw_topics_path(); 0: none */

@@ -60,7 +60,7 @@ struct hw_alert_fleet {
 	bool asking;     /* a request for the status or the groups is under way */
 	bool asked_open; /* ... that began while `open` */
 	bool may_list;   /* since the connection opened, heartwheeld has seen the fleet, so it knows the retained
-	                    statusess */
+	                    statuses */
 	unsigned second;
 	char new_offline[HW_ALERT_KEY_MAX], offline[HW_ALERT_KEY_MAX], new_groups[HW_ALERT_KEY_MAX],
 		groups[HW_ALERT_KEY_MAX], events[HW_ALERT_KEY_MAX], heard[HW_ALERT_KEY_MAX], known[HW_ALERT_KEY_MAX];
