@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/* The largest state file of heartwheel-alert: here it has less than HW_STATE_FILE_MAX = 3,000,000 bytes. Its other
- * cases are in tests/system/test_incidents_memory.py. */
+/* The largest state file of heartwheel-alert, and one that is written in part. Here a file has less than
+ * HW_STATE_FILE_MAX = 3,000,000 bytes. Other cases are in tests/system/test_incidents_memory.py. */
 #include <check.h>
 #include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "../suite.h"
@@ -95,6 +98,44 @@ START_TEST(a_state_that_is_too_large_does_not_replace_the_file)
 }
 END_TEST
 
+/* Files can have at most `n` bytes, as on a disk that becomes full in the middle of a write. */
+static void limit_files(rlim_t n)
+{
+	struct rlimit limit;
+	ck_assert_int_eq(getrlimit(RLIMIT_FSIZE, &limit), 0);
+	limit.rlim_cur = n;
+	ck_assert_int_eq(setrlimit(RLIMIT_FSIZE, &limit), 0);
+}
+
+START_TEST(a_line_that_was_written_in_part_is_not_read)
+{
+	struct stat st;
+	signal(SIGXFSZ, SIG_IGN);
+	ck_assert_int_eq(put("a", 'a', 1800000), 0);
+	limit_files(1850000);
+	ck_assert_int_eq(put("b", 'b', 100000), -EFBIG); /* neither the line nor a new file fits */
+	limit_files(RLIM_INFINITY);
+	ck_assert_int_eq(stat(path, &st), 0);
+	ck_assert_int_eq(st.st_size, 1850000);
+	close_file();
+	open_file();
+	ck_key("a", 'a', 1800000);
+	ck_assert_ptr_null(hw_keys_text(keys, "b"));
+	ck_assert_int_eq(put("b", 'c', 1000), 0); /* not appended after the part */
+	close_file();
+	open_file();
+	ck_key("b", 'c', 1000);
+	limit_files(1801500);
+	ck_assert_int_eq(put("d", 'd', 1000), -EFBIG);
+	limit_files(RLIM_INFINITY);
+	ck_assert_int_eq(put("e", 'e', 1000), 0); /* the same in one run */
+	close_file();
+	open_file();
+	ck_key("d", 'd', 1000);
+	ck_key("e", 'e', 1000);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("state_file");
@@ -102,6 +143,7 @@ int main(void)
 	tcase_add_checked_fixture(all, setup, teardown);
 	tcase_add_test(all, appended_lines_leave_the_file_readable);
 	tcase_add_test(all, a_state_that_is_too_large_does_not_replace_the_file);
+	tcase_add_test(all, a_line_that_was_written_in_part_is_not_read);
 	suite_add_tcase(suite, all);
 	return suite_run(suite);
 }
