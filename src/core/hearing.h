@@ -34,8 +34,8 @@ enum hw_hearing_verdict {
 	                       * reports are omitted */
 };
 
-/* The number of online devices if the silence is that of a device that was never heard. Filters without canaries are
- * then believed to deliver. */
+/* In place of the number of online devices: the silent device was never heard. Filters without canaries are then
+ * believed to deliver. */
 #define HW_HEARING_EXPECTED UINT32_MAX
 
 /* What a step found or requests, and for which filter. */

@@ -113,8 +113,8 @@ void hw_parent_returns(struct hw_monitor *m, struct hw_now now, uint32_t i, bool
 	struct hw_parent *p = parent_of(m, i, &parent);
 	if (!p)
 		return;
-	/* A goodbye that was read after the device's last heartbeat stays. Only this node has not believed it, or the
-	 * entry that the device is online is older than the goodbye. If this node has read no heartbeat since the
+	/* A goodbye that was read after the device's last heartbeat stays: either only this node did not believe it, or
+	 * the entry that the device is online is older than the goodbye. If this node has read no heartbeat since the
 	 * goodbye, the time of the last one is from another node's clock, and cannot be compared. */
 	const struct hw_device *d = hw_monitor_at(m, i);
 	int64_t now_ms = now.mono.ns / HW_NS_PER_MS, bye_ms = p->goodbye_ms;

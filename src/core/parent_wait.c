@@ -35,8 +35,9 @@ static const struct hw_device *online(const struct hw_monitor *m, const struct h
 	return d && hw_device_state(d) == HW_STATE_ONLINE ? d : NULL;
 }
 
-/* If a parent was heard again after a silence of more than half its timeout, stores the time. Such a silence is found
- * if a check falls between its first half timeout and its end, so one that is up to a second longer may be missed. */
+/* If a parent was heard again after a silence of more than half its timeout, stores the time. The silence is found only
+ * if a check falls into it after that half. Checks are a second apart, so a silence that is less than a second longer
+ * may be missed. */
 static void check_parent(struct hw_monitor *m, struct hw_now now, struct hw_parent *p)
 {
 	const struct hw_device *d = online(m, p);

@@ -136,8 +136,8 @@ uint64_t hw_sight_tag(const struct hw_sight *s);
 /* Whether a goodbye that is read now may be a will that a broker publishes after a standstill. Without a publisher
  * every goodbye may be one. */
 bool hw_sight_doubts_goodbye(const struct hw_sight *s);
-/* Returns since when messages were read that may be newer than a message that is read now, because another source may
- * have delivered them. In monotonic time; INT64_MAX: there is only one source. */
+/* Returns a time: messages that were read at this time or later may be newer than a message that is read now, because
+ * another source may have delivered them. In monotonic time; INT64_MAX: there is only one source. */
 int64_t hw_sight_unordered_ms(const struct hw_sight *s, struct hw_mono now);
 /* Whether a message that is read now may be older than its device's last heartbeat. `heard_ms`: when the heartbeat was
  * read, in monotonic time, or HW_NEVER_MS. */

@@ -192,8 +192,8 @@ static void wait_deaf(struct hw_monitor *m, struct hw_now now, uint32_t i, int64
 	wait_until(m->expected, i, now.wall_ms + (timeout_ms < most_ms ? timeout_ms : most_ms));
 }
 
-/* Whether the group would have received a heartbeat of the device until `late_ms` ago, when the id was due. Otherwise
- * the id has a later time. */
+/* Whether the group's filters have delivered what was published until `late_ms` ago, when the id was due. If this is
+ * not known or not so, the id is checked again later. */
 static bool hears(struct hw_monitor *m, struct hw_now now, uint32_t i, uint16_t k, int64_t late_ms, int64_t timeout_ms)
 {
 	int64_t wait_ns;

@@ -674,7 +674,8 @@ START_TEST(test_a_child_that_was_heard_in_the_millisecond_of_the_goodbye)
 }
 END_TEST
 
-/* The same of a device's own goodbye: with two readers it may be older than the heartbeat, and is held. */
+/* The device's heartbeat and its own goodbye are read in the millisecond of another device's goodbye. With two readers,
+ * the device's goodbye may be older than its heartbeat, and is held. */
 START_TEST(test_a_goodbye_in_the_millisecond_of_another_one)
 {
 	struct hw_monitor_conf conf = world_conf();

@@ -1219,7 +1219,8 @@ START_TEST(test_a_value_that_two_renewals_do_not_bring)
 }
 END_TEST
 
-/* Such a broker keeps the value of the last message. A later request after a lost connection asks for all. */
+/* If a broker sends no value at renewals, the monitor keeps the value of the last message. After a lost connection, a
+ * value that does not arrive again is unknown. */
 START_TEST(test_a_broker_that_sends_no_value_at_renewals)
 {
 	hub();
