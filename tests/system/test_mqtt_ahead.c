@@ -69,6 +69,15 @@ static void listen_on(struct server *s, int protocol)
 	ck_assert_ptr_nonnull(s->bytes);
 }
 
+/* Receives a SUBSCRIBE, and answers it with this code. */
+static void answer_subscribe(struct server *s, uint8_t code)
+{
+	uint8_t body[128];
+	ck_assert_uint_eq(hear(s, body), 0x82);
+	uint8_t answer[] = {0x90, s->v5 ? 4 : 3, body[0], body[1], s->v5 ? 0 : code, code};
+	write_all(s->fd, answer, s->v5 ? 6 : 5);
+}
+
 /* Accepts the connection, and grants the heartbeats' filter and the barriers'. */
 static void welcome(struct server *s)
 {
@@ -79,16 +88,13 @@ static void welcome(struct server *s)
 	setsockopt(s->fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
 	ck_assert_uint_eq(hear(s, body), 0x10);
 	write_all(s->fd, (const uint8_t *)(s->v5 ? "\x20\3\0\0\0" : "\x20\2\0\0"), s->v5 ? 5 : 4);
-	for (int i = 0; i < 2; i++) {
-		ck_assert_uint_eq(hear(s, body), 0x82);
-		uint8_t granted[] = {0x90, s->v5 ? 4 : 3, body[0], body[1], 0, 0};
-		write_all(s->fd, granted, s->v5 ? 6 : 5);
-	}
+	for (int i = 0; i < 2; i++)
+		answer_subscribe(s, 0);
 }
 
 static struct hw_reader *meet_with(struct server *s, int protocol, int qos, int keepalive_s)
 {
-	static const struct hw_mqtt_filter filter = {.filter = "n/+"};
+	static const struct hw_mqtt_filter filter = {.filter = "n/+", .renew = true};
 	struct hw_reader *r;
 	listen_on(s, protocol);
 	struct hw_mqtt_conf conf = conf_for(&s->at, protocol, qos, "hw-t-r0");
@@ -536,6 +542,34 @@ START_TEST(test_long_and_unsound)
 }
 END_TEST
 
+/* A refused renewal is reported once, until the broker grants a renewal again. The connection stays. */
+START_TEST(test_refused_renewals)
+{
+	static const struct {
+		uint8_t code;
+		bool is_reported;
+	} renewals[] = {{0, false}, {0x80, true}, {0x80, false}, {0, false}, {0x80, true}};
+	struct server s;
+	struct hw_reader_event ev;
+	struct hw_reader *r = meet(&s, protocols[_i]);
+	for (size_t i = 0; i < sizeof(renewals) / sizeof(renewals[0]); i++) {
+		hw_reader_renew(r);
+		answer_subscribe(&s, renewals[i].code);
+		ck_assert(reader_next(r, &ev, PATIENCE));
+		if (renewals[i].is_reported) {
+			ck_assert_msg(ev.kind == HW_READER_REFUSED && strstr(ev.text, "'n/+' refused"),
+			              "%zu: event %d '%s'", i, (int)ev.kind, ev.text);
+			ck_assert(reader_next(r, &ev, PATIENCE));
+		}
+		ck_assert_msg(ev.kind == HW_READER_RENEWED, "%zu: event %d '%s'", i, (int)ev.kind, ev.text);
+	}
+	add_numbered(&s, 0);
+	write_all(s.fd, s.bytes, s.n);
+	expect_numbered(r, 0);
+	part(&s, r);
+}
+END_TEST
+
 /* --- the list */
 
 static void add_tests(void *suite)
@@ -549,6 +583,7 @@ static void add_tests(void *suite)
 	tcase_add_loop_test(t, test_short_after_what_the_library_takes, 0, n);
 	tcase_add_loop_test(t, test_end_in_a_packet, 0, n);
 	tcase_add_loop_test(t, test_broken, 0, n);
+	tcase_add_loop_test(t, test_refused_renewals, 0, n);
 	tcase_add_loop_test(t, test_many_properties, 0, 2);
 	tcase_add_loop_test(t, test_end_in_properties, 0, 4);
 	tcase_add_test(t, test_keepalive_within_properties);
