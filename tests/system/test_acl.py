@@ -354,9 +354,9 @@ RIGHTS = "topic readwrite heartwheel/+/barrier"
 
 
 @pytest.mark.parametrize("left,protocol,qos,missing", [
-    ("read", "5", 0, r"refused by the broker: .* to write \(and to read\) that topic"),
+    ("read", "5", 0, r"refused by the broker; .* to write \(and to read\) that topic"),
     ("write", "5", 0, r"accepted by the broker .* to read that topic"),
-    (None, "5", 1, r"refused by the broker: .* to write \(and to read\) that topic"),
+    (None, "5", 1, r"refused by the broker; .* to write \(and to read\) that topic"),
     ("write", "3.1.1", 1, "to write and to read that topic"),  # this broker says nothing of it
     ("read", "3.1.1", 0, "to write and to read that topic"),
 ])

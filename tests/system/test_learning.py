@@ -43,7 +43,9 @@ def test_a_burst_is_not_enough_to_learn_from(env):
     for device in "ab":
         for _ in range(10):
             env.beat(device)
-    assert wait_until(lambda: d.device("a"))["timeout_from"] == "group"
+    for device in "ab":
+        env.wait_store(device, "online")
+    assert d.device("a")["timeout_from"] == "group"
     for _ in range(5):
         throughout(lambda: all(env.in_store(device) == "online" for device in "ab"), 3)
         env.beat("a")

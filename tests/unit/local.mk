@@ -156,5 +156,6 @@ tests_unit_test_task_message_LDADD = $(TASKS_LIBS) $(MQTT_LIBS) $(LDADD)
 tests_unit_test_task_name_LDADD = $(TASKS_LIBS) $(LDADD)
 tests_unit_test_recent_SOURCES = tests/unit/test_recent.c src/ctl/recent.c
 tests_unit_test_run_LDADD = $(RUN_LIBS) $(CHECK_LIBS)
+tests_unit_test_run_LDFLAGS = -Wl,--wrap=poll
 tests_unit_test_discover_SOURCES = tests/unit/test_discover.c src/ctl/discover_write.c src/ctl/text.c $(conf_rig)
 tests_unit_test_discover_LDADD = $(DISCOVER_LIBS) $(SETTINGS_LIBS) $(LDADD)
