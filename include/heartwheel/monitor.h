@@ -624,7 +624,7 @@ struct hw_partitions hw_monitor_unjudged_in(const struct hw_monitor *m);
  * Results of the last round for a group. `judged`: this node judges a device of the group. `form`: the form in which
  * the unjudged devices were heard; 0: the store does not name it. If they were heard in several other forms, the form
  * that was read last stands for all of them. While the group alone is blind (deaf, or its upstream is down), its
- * devices are in `online`, whatever their state. After conf.blind_lasts_ms they are in `late` too.
+ * devices and expected ids are in `online`, whatever their state. After conf.blind_lasts_ms they are in `late` too.
  * While a value of the group's `while` is unknown, its devices are in `online`, too.
  */
 struct hw_group_judging {

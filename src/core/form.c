@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "arm.h"
+#include "heartwheel/unseen.h"
 #include "left_out.h"
 #include "parent_death.h"
 #include "parent_peers.h"
@@ -145,7 +146,7 @@ void hw_form_end(struct hw_monitor *m, struct hw_now now, const struct hw_form_w
 	if (any)
 		put_after_devices(m, was, n_was);
 	if (m->unjudged.any)
-		m->unjudged.at = 0;
+		m->unjudged.begun = false;
 }
 
 /* Returns the form in which a node last heard the device; 0: unknown, and the stored form stays as it is. A node
@@ -200,15 +201,32 @@ static bool lasts(const struct hw_monitor *m, struct hw_now now, size_t g)
 	return m->form[g].blind_at.ns && now.mono.ns - m->form[g].blind_at.ns >= m->conf.blind_lasts_ms * HW_NS_PER_MS;
 }
 
-/* Counts a device of a group that is blind on this node, perhaps on this node only. Such a device is not counted as
- * unjudged. */
-static void count_blind(struct hw_monitor *m, struct hw_now now, const struct hw_device *d)
+/* Counts a device, or an expected id, of a group that is blind on this node, perhaps on this node only. It is not
+ * counted as unjudged. */
+static void count_blind(struct hw_monitor *m, struct hw_now now, size_t group, unsigned p)
 {
-	unsigned p = hw_device_partition(d);
-	hw_partitions_add(&m->form[d->group].found.online, p);
+	m->form[group].found.judged = true;
+	hw_partitions_add(&m->form[group].found.online, p);
 	hw_partitions_add(&m->unjudged.found_in, p);
-	if (lasts(m, now, d->group))
-		hw_partitions_add(&m->form[d->group].found.late, p);
+	if (lasts(m, now, group))
+		hw_partitions_add(&m->form[group].found.late, p);
+}
+
+/* Counts an expected id that may become unseen, if this node cannot hear its group, or may not know that the group's
+ * upstream is down. Other ids do not count: this node can judge them as well as any node. */
+static void count_expected(struct hw_monitor *m, struct hw_now now, uint32_t i)
+{
+	struct hw_expected_view v = hw_expected_at(m->expected, i);
+	size_t group = v.group == HW_EXPECTED_NO_GROUP ? m->groups.order[0] : v.group;
+	struct hw_form *f = &m->form[group];
+	if (v.state != HW_EXPECTED_WAITS || !(f->blind_at.ns || f->unsure) || m->groups.all[group]->retired ||
+	    hw_monitor_is_known(m, v.id))
+		return;
+	unsigned p = hw_partition_of(v.id.text, v.id.len);
+	if (f->blind_at.ns)
+		count_blind(m, now, group, p);
+	else
+		hw_partitions_add(&f->found.online, p);
 }
 
 /* Counts an overdue device that is not judged, because its children may prove that it is online and this node does not
@@ -236,8 +254,9 @@ static bool count_resting(struct hw_monitor *m, struct hw_now now, uint32_t i, c
 static void begin_round(struct hw_monitor *m, struct hw_now now)
 {
 	struct hw_unjudged *u = &m->unjudged;
+	u->begun = true;
 	u->found_in = u->found_heard = (struct hw_partitions){{0}};
-	u->found = 0;
+	u->found = u->at = u->expected_at = 0;
 	u->blind = u->resting = false;
 	for (size_t g = 0; g < m->groups.n; g++) {
 		struct hw_form *f = &m->form[g];
@@ -272,8 +291,7 @@ static void count(struct hw_monitor *m, struct hw_now now, uint32_t i, const str
 		return;
 	struct hw_form *f = &m->form[d->group];
 	if (hw_form_judges(m, d) && f->blind_at.ns && !hw_monitor_is_keyed(m, d)) {
-		f->found.judged = true;
-		count_blind(m, now, d);
+		count_blind(m, now, d->group, hw_device_partition(d));
 		return;
 	}
 	if ((m->parents.names || hw_parent_may_be_proven(m)) && count_resting(m, now, i, d))
@@ -315,7 +333,8 @@ static void end_round(struct hw_monitor *m)
 		u->unstored_in.bits[k] = u->differ ? u->heard_in.bits[k] & u->found_heard.bits[k] : 0;
 	u->heard_in = u->found_heard;
 	u->found_in = u->found_heard = (struct hw_partitions){{0}};
-	u->found = u->at = 0;
+	u->found = 0;
+	u->begun = false;
 }
 
 bool hw_monitor_count_unjudged(struct hw_monitor *m, struct hw_now now, unsigned budget)
@@ -323,14 +342,17 @@ bool hw_monitor_count_unjudged(struct hw_monitor *m, struct hw_now now, unsigned
 	struct hw_unjudged *u = &m->unjudged;
 	if (!hw_monitor_may_be_unjudged(m))
 		return true;
-	if (u->at == 0)
+	if (!u->begun)
 		begin_round(m, now);
 	for (; budget > 0 && u->at < hw_registry_bound(m->registry); u->at++, budget--) {
 		const struct hw_device *d = hw_registry_at(m->registry, u->at);
 		if (d)
 			count(m, now, u->at, d);
 	}
-	if (u->at < hw_registry_bound(m->registry))
+	for (; budget > 0 && u->blind && u->expected_at < hw_expected_bound(m->expected); u->expected_at++, budget--)
+		if (hw_expected_is_used(m->expected, u->expected_at))
+			count_expected(m, now, u->expected_at);
+	if (u->at < hw_registry_bound(m->registry) || (u->blind && u->expected_at < hw_expected_bound(m->expected)))
 		return false;
 	end_round(m);
 	return true;

@@ -79,11 +79,12 @@ struct hw_form {
 /* Counts of devices that this node cannot judge. The devices are counted again and again, in rounds, while there may
  * be any. */
 struct hw_unjudged {
-	bool any;     /* there may be such devices */
-	bool differ;  /* other nodes have other groups; then `any` is true */
-	bool blind;   /* in this round, a group is blind alone */
-	bool resting; /* in this round, a device is not judged because of its children */
-	uint32_t at;  /* the next record of this round */
+	bool any;                 /* there may be such devices */
+	bool differ;              /* other nodes have other groups; then `any` is true */
+	bool blind;               /* in this round, a group is blind alone */
+	bool resting;             /* in this round, a device is not judged because of its children */
+	bool begun;               /* a round is in progress */
+	uint32_t at, expected_at; /* the next record, and the next expected id, of this round */
 	uint64_t rounds;
 	uint32_t found;                    /* so far in this round, of every node */
 	uint32_t n;                        /* of this node's devices, in the last round */

@@ -7,9 +7,10 @@
 static struct world *w;
 static struct hw_monitor_conf conf;
 
-static void start(bool canary, const char *deny)
+static void start(bool canary, const char *deny, bool several)
 {
 	conf = world_conf();
+	conf.several = several;
 	conf.node = "w";
 	conf.canaries = true;
 	struct hw_group_spec group = world_group("fast", 2000);
@@ -23,17 +24,22 @@ static void start(bool canary, const char *deny)
 
 static void setup(void)
 {
-	start(false, "w");
+	start(false, "w", false);
 }
 
 static void setup_canaries(void)
 {
-	start(true, NULL);
+	start(true, NULL, false);
 }
 
 static void setup_denied(void)
 {
-	start(true, "heartbeat");
+	start(true, "heartbeat", false);
+}
+
+static void setup_several(void)
+{
+	start(false, "w", true);
 }
 
 static void teardown(void)
@@ -264,6 +270,56 @@ START_TEST(a_group_without_canaries)
 }
 END_TEST
 
+/* The last round of a node among several: whether the partition of this id is to be judged by another node (online),
+ * and whether a node that can judge it must take it (late). */
+static void check_judging(const char *id, bool online, bool late)
+{
+	unsigned p = hw_partition_of(id, strlen(id));
+	while (!hw_monitor_count_unjudged(w->m, w->now, 1))
+		;
+	const struct hw_group_judging is = hw_monitor_judging(w->m, 0);
+	ck_assert_msg(hw_partitions_has(&is.online, p) == online && hw_partitions_has(&is.late, p) == late,
+	              "%s want %d %d has %d %d", id, online, late, hw_partitions_has(&is.online, p),
+	              hw_partitions_has(&is.late, p));
+}
+
+/* Another node judges the ids of a group that this node cannot hear, as it judges the group's devices. */
+START_TEST(ids_of_a_group_whose_upstream_is_away)
+{
+	static const char *const whiles[] = {"hub on"}, *const filter[] = {"other/{id}/heartbeat"};
+	struct hw_group_spec group[] = {world_group("fast", 2000), world_group("other", 3000)};
+	group[0].first_within_ms = group[1].first_within_ms = 600000;
+	group[0].whiles = whiles;
+	group[0].n_whiles = 1;
+	group[1].heartbeat = filter;
+	group[1].n_heartbeat = 1;
+	group[1].status = NULL;
+	conf.blind_lasts_ms = 4000;
+	ck_assert_int_eq(hw_monitor_reconfigure(w->m, w->now, &conf, group, 2), 0);
+	expect("a", "");
+	expect("b", "other");
+	expect("c", "fast");
+	expect("d", "gone");
+	world_pass(w, S);
+	check_judging("a", true, false); /* no value yet: this node may not know that the upstream is away */
+	check_judging("b", false, false);
+	world_say(w, "hub", "on", false);
+	check_judging("a", false, false);
+	world_beat(w, "c", "");
+	world_say(w, "hub", "off", false);
+	for (int k = 0; k < 2; k++) {
+		check_judging("a", true, k == 1);
+		check_judging("b", false, false);
+		check_judging("d", false, false);
+		world_pass(w, 5 * S);
+	}
+	world_say(w, "hub", "on", false);
+	world_pass(w, 10 * S);
+	check_judging("a", false, false);
+	check_judging("c", false, false);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *s = suite_create("unseen");
@@ -285,6 +341,10 @@ int main(void)
 	tc = tcase_create("denied");
 	tcase_add_checked_fixture(tc, setup_denied, teardown);
 	tcase_add_loop_test(tc, a_right_to_read_that_was_never_there, 0, 2);
+	suite_add_tcase(s, tc);
+	tc = tcase_create("several");
+	tcase_add_checked_fixture(tc, setup_several, teardown);
+	tcase_add_test(tc, ids_of_a_group_whose_upstream_is_away);
 	suite_add_tcase(s, tc);
 	return suite_run(s);
 }
