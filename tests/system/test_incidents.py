@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """heartwheel-alert: offline devices become incidents, and each receiver gets one message when an incident begins and one when
 it ends."""
+import json
 import os
 import re
 import resource
@@ -286,6 +287,20 @@ def test_an_idle_instance_waits_for_entries(env, fault):
     inbox.wait(("opened", "pump-7"), ("closed", "pump-7"))
     if fault == "the connection is closed":
         wait_until(lambda: [c for c in r.client_list() if c["cmd"] == "xread"], what="a new connection")
+
+
+def test_one_key_that_may_not_be_read(env):
+    """Redis' ACL denies one key that the load needs: /readyz and the log name the command and the key."""
+    env.own_redis()
+    a = Alert(env)
+    see(env)
+    env.redis.execute_command("ACL", "SETUSER", "default", "resetkeys", "~%s[^g]*" % env.key(""), "~*:task:*")
+    a.start(ready=False)
+    what = "HGETALL %s: Redis' ACL denies" % env.key("groups")
+    wait_until(lambda: "the state cannot be loaded: " + what in json.loads(a.get("/readyz").body)["error"])
+    assert "Redis: " + what in a.log(), a.log()
+    env.redis.execute_command("ACL", "SETUSER", "default", "allkeys")
+    wait_until(a.ready, what="the load after the right is back")
 
 
 def test_many_connections_leave_descriptors(env):

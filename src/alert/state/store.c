@@ -33,9 +33,11 @@ struct asked {
 	struct hw_alert_store *s;
 	hw_alert_answer_fn *fn;
 	void *arg;
+	char what[]; /* the command and its key, and ": ", to be put before an error's text; "" for a script */
 };
 
-void hw_alert_store_trouble(struct hw_alert_store *s, const char *error)
+/* `what`: as in struct asked. An error of the whole Redis is not about one command. */
+static void note_trouble(struct hw_alert_store *s, const char *what, const char *error)
 {
 	enum hw_trouble k = hw_trouble_of(error);
 	char text[HW_TROUBLE_TEXT];
@@ -44,13 +46,19 @@ void hw_alert_store_trouble(struct hw_alert_store *s, const char *error)
 		return;
 	}
 	hw_trouble_text(error, text);
-	snprintf(s->why, sizeof(s->why), "%s", text);
+	bool names = k == HW_TROUBLE_NOPERM || !hw_trouble_is_global(k);
+	snprintf(s->why, sizeof(s->why), "%.199s%s", names ? what : "", text);
 	if (hw_trouble_due(&s->troubles, k, hw_clock_mono().ns / HW_NS_PER_MS))
-		hw_log(s->app->log, HW_LOG_ERROR, "Redis: %s", text);
+		hw_log(s->app->log, HW_LOG_ERROR, "Redis: %s", s->why);
 	/* Closes the connection if the master has become a replica; a new connection asks the Sentinels for the
 	 * present master */
 	if (k == HW_TROUBLE_READONLY && *s->app->conf->redis.sentinels)
 		hw_redis_link_fail(&s->link, error);
+}
+
+void hw_alert_store_trouble(struct hw_alert_store *s, const char *error)
+{
+	note_trouble(s, "", error);
 }
 
 static void on_answer(redisAsyncContext *ac, void *answer, void *arg)
@@ -64,15 +72,22 @@ static void on_answer(redisAsyncContext *ac, void *answer, void *arg)
 	if (q->fn)
 		q->fn(q->arg, reply);
 	if (reply && reply->type == REDIS_REPLY_ERROR)
-		hw_alert_store_trouble(s, reply->str);
+		note_trouble(s, q->what, reply->str);
 	free(q);
 }
 
-static struct asked *asked_new(struct hw_alert_store *s, hw_alert_answer_fn *fn, void *arg)
+/* `command`, `key`: for `what`, unless `key` is NULL. */
+static struct asked *asked_new(struct hw_alert_store *s, hw_alert_answer_fn *fn, void *arg, const char *command,
+                               const char *key)
 {
-	struct asked *q = malloc(sizeof(*q));
-	if (q)
-		*q = (struct asked){s, fn, arg};
+	size_t cap = key ? strlen(command) + strlen(key) + sizeof(" : ") : sizeof("");
+	struct asked *q = malloc(sizeof(*q) + cap);
+	if (!q)
+		return NULL;
+	*q = (struct asked){s, fn, arg};
+	q->what[0] = '\0';
+	if (key)
+		snprintf(q->what, cap, "%s %s: ", command, key);
 	return q;
 }
 
@@ -85,7 +100,7 @@ int hw_alert_store_ask(struct hw_alert_store *s, hw_alert_answer_fn *fn, void *a
 		argv[argc] = words[argc];
 		len[argc] = strlen(words[argc]);
 	}
-	struct asked *q = asked_new(s, fn, arg);
+	struct asked *q = asked_new(s, fn, arg, words[0], words[1]);
 	int rc = q ? hw_redis_link_command(&s->link, on_answer, q, argc, argv, len) : -ENOMEM;
 	if (rc)
 		free(q);
@@ -95,7 +110,7 @@ int hw_alert_store_ask(struct hw_alert_store *s, hw_alert_answer_fn *fn, void *a
 int hw_alert_store_call(struct hw_alert_store *s, enum hw_alert_script script, struct hw_eval *e,
                         hw_alert_answer_fn *fn, void *arg)
 {
-	struct asked *q = asked_new(s, fn, arg);
+	struct asked *q = asked_new(s, fn, arg, NULL, NULL);
 	int rc = !q ? -ENOMEM : !s->up ? -ENOTCONN : hw_scripts_call(&s->scripts, script, e, on_answer, q);
 	if (rc)
 		free(q);
