@@ -14,6 +14,7 @@
 #include "ctl/discover_find.h"
 #include "ctl/discover_listen.h"
 #include "ctl/discover_write.h"
+#include "mqtt/guard.h"
 
 #define LASTS_MS     60000
 #define LASTS_MAX_MS (INT64_C(24) * 3600 * 1000)
@@ -190,6 +191,18 @@ static int deliver(struct hw_ctl *ctl, const struct hw_args *args, const struct 
 	return HW_EXIT_DONE;
 }
 
+/* Reports the messages that were not read. */
+static void report_too_long(struct hw_ctl *ctl, const struct hw_listen *how)
+{
+	if (how->too_long == 0)
+		return;
+	(void)hw_failed(ctl,
+	                "%llu message%s left out, because the MQTT 5 properties are longer than %d KiB; the last one "
+	                "is on topic '%s'",
+	                (unsigned long long)how->too_long, how->too_long == 1 ? " was" : "s were",
+	                HW_GUARD_PROPERTIES_KIB, how->too_long_topic);
+}
+
 static int discover(struct hw_ctl *ctl, const struct hw_args *args, struct hw_listen *how)
 {
 	uint64_t seed = 0;
@@ -205,6 +218,7 @@ static int discover(struct hw_ctl *ctl, const struct hw_args *args, struct hw_li
 	int rc = hw_listen_run(how, topics);
 	if (how->failed)
 		hw_failed(ctl, "%s", how->why);
+	report_too_long(ctl, how);
 	if (rc == 0 && !how->was_up)
 		rc = how->failed ? HW_EXIT_FAILED : hw_failed(ctl, "interrupted");
 	else if (rc || hw_discover_find(topics, seed, &found))

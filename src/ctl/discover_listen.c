@@ -92,6 +92,13 @@ static void on_subscribe(struct mosquitto *m, void *arg, int mid, int n, const i
 		}
 }
 
+static void on_too_long(void *owner, const struct hw_too_long *m)
+{
+	struct hw_listen *how = ((struct listener *)owner)->how;
+	how->too_long++;
+	snprintf(how->too_long_topic, sizeof(how->too_long_topic), "%s", m->topic);
+}
+
 static int prepare(struct hw_link *l)
 {
 	mosquitto_message_callback_set(l->m, on_message);
@@ -166,6 +173,7 @@ static int open_link(struct listener *x, int protocol)
 	}
 	x->link.owner = x;
 	x->link.prepare = prepare;
+	x->link.on_too_long = on_too_long;
 	x->ahead = hw_ahead_new(&x->link, take);
 	int rc = hw_link_open(&x->link);
 	if (rc == 0)

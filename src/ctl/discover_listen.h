@@ -27,6 +27,8 @@ struct hw_listen {
 	int64_t listened_ms;
 	bool failed; /* the connection could not be opened, or was lost: `why` */
 	bool was_up;
+	uint64_t too_long;        /* messages that were discarded because their MQTT 5 properties are too long ... */
+	char too_long_topic[128]; /* ... and the topic of the last one */
 	char why[256];
 };
 

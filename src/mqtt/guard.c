@@ -77,9 +77,11 @@ static enum hw_guard_answer discard(struct hw_guard *g, int fd, const uint8_t *b
 {
 	struct hw_too_long *l = &g->too_long;
 	*l = (struct hw_too_long){.retained = bytes[0] & 1, .size = c->size, .left = c->size, .id = (unsigned)c->id};
-	size_t most = sizeof(l->topic) - 1;
-	snprintf(l->topic, sizeof(l->topic), "%.*s", (int)(c->topic_len < most ? c->topic_len : most),
-	         (const char *)bytes + c->topic_at);
+	bool cut = c->topic_len > HW_TOO_LONG_TOPIC;
+	size_t n = cut ? HW_TOO_LONG_TOPIC : c->topic_len;
+	while (cut && n > 0 && (bytes[c->topic_at + n] & 0xc0) == 0x80)
+		n--; /* a character stays whole */
+	snprintf(l->topic, sizeof(l->topic), "%.*s%s", (int)n, (const char *)bytes + c->topic_at, cut ? "..." : "");
 	end_wait(g, fd);
 	return HW_GUARD_TOO_LONG;
 }

@@ -17,10 +17,11 @@
 #include "mqtt/why.h"
 
 #define HW_GUARD_PROPERTIES_KIB 128 /* a message whose topic and properties are longer is discarded */
+#define HW_TOO_LONG_TOPIC       124 /* a longer topic is cut, and "..." follows */
 
 /* A message that is discarded. */
 struct hw_too_long {
-	char topic[128]; /* its beginning, with a NUL */
+	char topic[HW_TOO_LONG_TOPIC + sizeof("...")];
 	bool retained;
 	size_t size; /* of the packet */
 	size_t left; /* bytes that are not discarded yet; 0: no message is being discarded */

@@ -15,7 +15,7 @@ import pytest
 from hw_build import HEARTWHEELCTL, HEARTWHEELD, SRC
 from hw_conventions import Fleets
 from hw_daemon import Daemon, render
-from hw_mqtt import RawMqtt
+from hw_mqtt import RawMqtt, user_properties
 from hw_wait import wait_until
 
 sys.path.insert(0, str(SRC / "tests" / "brokers"))
@@ -167,6 +167,21 @@ def test_sites_are_labels(env):
     d = check_devices(env, r.stdout, Traffic(broker.port, Sites()), Sites.ids)
     listed = d.ctl("list", "--names", "--label", "site=site-1").stdout.split()
     assert set(listed) == {"lamp-%d" % k for k in range(1, 40, 4)}
+
+
+@pytest.mark.parametrize("n", [1, 2])
+def test_messages_with_too_many_properties(env, n):
+    """discover leaves them out, and reports their number and a topic."""
+    broker = own_broker(env)
+    traffic = Traffic(broker.port, Sites())
+    stranger = env.client()
+    for k in range(n):
+        stranger.publish("long/%d/state" % k, b"x", 1, True, properties=user_properties(700))
+    with traffic:
+        r = discover(broker.port, "--for", "3s")
+    assert r.returncode == 0 and "long/" not in r.stdout, r
+    text = "%d message%s left out, because the MQTT 5 properties are longer than 128 KiB; the last one is on topic 'long/%d/state'"
+    assert text % (n, " was" if n == 1 else "s were", n - 1) in r.stderr, r
 
 
 def test_flagged_esphome(env):

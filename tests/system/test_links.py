@@ -93,6 +93,12 @@ def test_a_message_with_too_many_properties(env, qos):
         assert d.state("lives") == "online" and d.state("other") is None
     assert not lines(d, "violates|connection .*(closed|lost)"), d.log()
     wait_until(lambda: lines(d, r"on topic '%s' .* its sender must send fewer" % env.topic("other")), 15, "a line about the others")
+    if qos:
+        return
+    long = env.topic("ü" * 100)
+    stranger.publish(long, b"x", 0, properties=user_properties(700))
+    cut = long.encode()[:124].decode(errors="ignore")
+    wait_until(lambda: lines(d, "on topic '%s[.]{3}' was discarded" % cut), 15, "a line that cuts the topic, and shows this")
 
 
 def test_statuses_without_retain_and_qos(env):
