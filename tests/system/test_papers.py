@@ -189,6 +189,12 @@ def test_papers_name_each_cause_of_blindness(paper):
     assert not lacking(paper, names_of("src/core/blind.c", "names"))
 
 
+def test_heartwheel_api_7_lists_each_kind_of_refused_message():
+    names = re.search(r"names\[HW_REFUSED_KINDS\] = \{(.*?)\}", read("src/core/monitor.c"), re.S)[1]
+    listed = re.search(r"^\.It heartwheel_refused_total\{kind\}\n.*?\n\.Bl (.*?)^\.El", read("man/heartwheel-api.7"), re.M | re.S)[1]
+    assert sorted(re.findall(r"^\.It Ql (\w+)", listed, re.M)) == sorted(re.findall(r'"(\w+)"', names))
+
+
 def test_heartwheeld_8_lists_what_a_reload_applies():
     """Keys by their names; a section whose keys are all live, by its name."""
     text = rendered(re.search(r"^\.It Dv SIGHUP\n(.*?)(?=^\.It )", section("man/heartwheeld.8", "SIGNALS"), re.M | re.S)[1])
