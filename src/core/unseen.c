@@ -10,6 +10,9 @@
  * The group's filters must also have delivered a message from after the time at which the id was due, as for a device
  * that goes offline (hearing.h). One canary on each filter serves all ids that were due before it was sent.
  *
+ * An entry without a group has the timeout and the first_within of the first group, but its device may send in any
+ * group that its id fits. So both conditions apply to all of these groups.
+ *
  * Cost: an id is checked when its time is due. While the monitor is blind none is checked.
  */
 #include "heartwheel/unseen.h"
@@ -178,11 +181,37 @@ static int64_t lacks_room_ms(const struct hw_monitor *m, struct hw_now now, int6
 	return within_ms - (hw_monitor_seen(m, now).ns - m->room.since_ns) / HW_NS_PER_MS;
 }
 
+/* Whether the id's first heartbeat may arrive in this group. */
+static bool may_arrive_in(const struct hw_monitor *m, const struct hw_expected_view *v, uint16_t k)
+{
+	const struct hw_group *g = m->groups.all[k];
+	return v->group == HW_EXPECTED_NO_GROUP ? hw_group_fits(g, v->id.text, v->id.len) : v->group == k;
+}
+
 /* Returns for how long the group's messages have been received without a loss. */
 static int64_t seen_ms(const struct hw_monitor *m, struct hw_now now, uint16_t k)
 {
 	int64_t from = hw_monitor_lossy_end_ns(m, k), began = m->started.ns;
 	return (hw_monitor_group_seen(m, now, k).ns - (from > began ? from : began)) / HW_NS_PER_MS;
+}
+
+/* Returns for how long the messages of all groups in which the first heartbeat may arrive have been received without
+ * a loss; -1: a group of them is blind. `k`: the group whose times the id has. */
+static int64_t all_seen_ms(const struct hw_monitor *m, struct hw_now now, const struct hw_expected_view *v, uint16_t k)
+{
+	int64_t least = seen_ms(m, now, k);
+	if (hw_hearing_is_blind(&m->hearing, k))
+		return -1;
+	for (size_t i = 0; i < m->groups.n_order; i++) {
+		uint16_t other = m->groups.order[i];
+		if (!may_arrive_in(m, v, other))
+			continue;
+		if (hw_hearing_is_blind(&m->hearing, other))
+			return -1;
+		int64_t ms = seen_ms(m, now, other);
+		least = ms < least ? ms : least;
+	}
+	return least;
 }
 
 /* Deafness is lossy: when it ends, the timeout must pass once more. */
@@ -192,14 +221,32 @@ static void wait_deaf(struct hw_monitor *m, struct hw_now now, uint32_t i, int64
 	wait_until(m->expected, i, now.wall_ms + (timeout_ms < most_ms ? timeout_ms : most_ms));
 }
 
-/* Whether the group's filters have delivered what was published until `late_ms` ago, when the id was due. If this is
- * not known or not so, the id is checked again later. */
-static bool hears(struct hw_monitor *m, struct hw_now now, uint32_t i, uint16_t k, int64_t late_ms, int64_t timeout_ms)
+/* Returns the worst verdict on the groups in which the first heartbeat may arrive. All of them are asked, so that their
+ * canaries are sent at the same time. */
+static enum hw_hearing_verdict hear_all(struct hw_monitor *m, struct hw_now now, const struct hw_expected_view *v,
+                                        uint16_t k, struct hw_mono need)
 {
 	int64_t wait_ns;
+	enum hw_hearing_verdict worst = hw_monitor_hears_group(m, now, k, need, HW_HEARING_EXPECTED, &wait_ns);
+	for (size_t i = 0; i < m->groups.n_order; i++) {
+		uint16_t other = m->groups.order[i];
+		if (other == k || !may_arrive_in(m, v, other))
+			continue;
+		enum hw_hearing_verdict one =
+			hw_monitor_hears_group(m, now, other, need, HW_HEARING_EXPECTED, &wait_ns);
+		worst = one > worst ? one : worst;
+	}
+	return worst;
+}
+
+/* Whether the filters of these groups have delivered what was published until `late_ms` ago, when the id was due. If
+ * this is not known or not so, the id is checked again later. */
+static bool hears(struct hw_monitor *m, struct hw_now now, uint32_t i, uint16_t k, int64_t late_ms, int64_t timeout_ms)
+{
+	struct hw_expected_view v = hw_expected_at(m->expected, i);
 	late_ms = late_ms < HEARD_MS ? late_ms : HEARD_MS;
 	struct hw_mono need = hw_mono_later(hw_mono_add(now.mono, -late_ms * HW_NS_PER_MS), m->sight.blind.until);
-	switch (hw_monitor_hears_group(m, now, k, need, HW_HEARING_EXPECTED, &wait_ns)) {
+	switch (hear_all(m, now, &v, k, need)) {
 	case HW_HEARING_HEARS:
 		return true;
 	case HW_HEARING_UNSURE:
@@ -217,7 +264,8 @@ static bool check(struct hw_monitor *m, struct hw_now now, uint32_t i)
 	struct hw_expected_view v = hw_expected_at(m->expected, i);
 	uint16_t k;
 	const struct hw_group *g = group_of(m, &v, &k);
-	int64_t due = due_ms(g, &v), timeout_ms = timeout_of(g, &v), lacks_ms = timeout_ms - seen_ms(m, now, k);
+	int64_t due = due_ms(g, &v), timeout_ms = timeout_of(g, &v), seen = all_seen_ms(m, now, &v, k);
+	int64_t lacks_ms = timeout_ms - seen;
 	int64_t late_ms = now.wall_ms - due < -lacks_ms ? now.wall_ms - due : -lacks_ms;
 	int64_t room_ms = v.state == HW_EXPECTED_REFUSED ? lacks_room_ms(m, now, within_ms(g, &v)) : 0;
 	if (hw_monitor_is_known(m, v.id))
@@ -226,7 +274,7 @@ static bool check(struct hw_monitor *m, struct hw_now now, uint32_t i)
 		(void)hw_expected_refuse(m->expected, i, room_ms == INT64_MAX ? room_ms : now.wall_ms + room_ms);
 	else if (due > now.wall_ms)
 		wait_until(m->expected, i, due);
-	else if (hw_hearing_is_blind(&m->hearing, k))
+	else if (seen < 0)
 		wait_deaf(m, now, i, timeout_ms);
 	else if (lacks_ms > 0)
 		wait_until(m->expected, i, now.wall_ms + lacks_ms);

@@ -241,6 +241,34 @@ START_TEST(a_right_to_read_that_was_never_there)
 }
 END_TEST
 
+/* The id may send in any group: while the bridge of another group is away, the id is not unseen. An id that does not
+ * fit that group does not wait for it. */
+START_TEST(an_entry_without_a_group_and_another_group_that_is_blind)
+{
+	static const char *const whiles[] = {"hub on"}, *const filter[] = {"other/{id}/heartbeat"};
+	struct hw_group_spec group[] = {world_group("fast", 2000), world_group("other", 3000)};
+	group[0].first_within_ms = 2000;
+	group[0].canary = false;
+	group[1].heartbeat = filter;
+	group[1].n_heartbeat = 1;
+	group[1].canary = false;
+	group[1].status = NULL;
+	group[1].whiles = whiles;
+	group[1].n_whiles = 1;
+	group[1].id_prefix = _i ? "o-" : NULL;
+	ck_assert_int_eq(hw_monitor_reconfigure(w->m, w->now, &conf, group, 2), 0);
+	hw_monitor_upstreams_asked(w->m);
+	hw_monitor_upstreams_granted(w->m, false);
+	world_say(w, "hub", "off", true);
+	world_pass(w, 10 * S);
+	expect("a", "");
+	expect("b", "fast");
+	ck_assert_uint_eq(pass(60), _i ? 2 : 1);
+	world_say(w, "hub", "on", false);
+	ck_assert_uint_eq(pass(20), _i ? 0 : 1);
+}
+END_TEST
+
 /* Ids that are due together share the canaries. */
 START_TEST(one_round_of_canaries)
 {
@@ -332,6 +360,7 @@ int main(void)
 	tcase_add_test(tc, refused_for_want_of_room);
 	tcase_add_loop_test(tc, refused_and_stopped, 0, 2);
 	tcase_add_test(tc, a_group_without_canaries);
+	tcase_add_loop_test(tc, an_entry_without_a_group_and_another_group_that_is_blind, 0, 2);
 	suite_add_tcase(s, tc);
 	tc = tcase_create("canaries");
 	tcase_add_checked_fixture(tc, setup_canaries, teardown);
