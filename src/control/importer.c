@@ -19,6 +19,7 @@
 #include <event2/http.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 
 #include "control/inventory.h"
 #include "heartwheel/expected.h"
@@ -573,8 +574,9 @@ static int begin(struct hw_importer *i, const struct hw_import_query *q)
 {
 	const char **groups = hw_inventory_groups(i->c);
 	int64_t now_ms = i->c->ops->now(i->c->arg).wall_ms;
-	if (groups)
-		i->m = hw_import_new(q->format, q->source, now_ms, groups);
+	uint8_t key[16];
+	if (groups && getrandom(key, sizeof(key), 0) == sizeof(key))
+		i->m = hw_import_new(q->format, q->source, now_ms, groups, key);
 	free(groups);
 	if (!i->job)
 		i->job = hw_job_new(i->c->base, on_job, i);

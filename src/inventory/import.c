@@ -11,8 +11,8 @@
 #include <string.h>
 
 #include "conf/draft.h"
-#include "heartwheel/fnv.h"
 #include "heartwheel/print.h"
+#include "heartwheel/siphash.h"
 
 #define BLOCK ((size_t)1 << 20)
 
@@ -61,7 +61,7 @@ static void sort_errors(struct hw_import *m)
 /* Returns the slot of the id in the index, or the free slot to which the id belongs. */
 static size_t place(const struct hw_import *m, const char *id, size_t len)
 {
-	size_t at = hw_fnv64(HW_FNV64_BEGIN, id, len) & (m->index_cap - 1);
+	size_t at = hw_siphash(1, 3, m->key, id, len) & (m->index_cap - 1);
 	for (; m->index[at]; at = (at + 1) & (m->index_cap - 1)) {
 		const struct hw_import_row *row = &m->rows[m->index[at] - 1];
 		if (row->id_len == len && memcmp(row->id, id, len) == 0)
@@ -163,7 +163,7 @@ static void on_row(void *arg, uint64_t line, const char *id, const struct hw_pat
 	struct hw_import *m = arg;
 	struct hw_entry_error error;
 	m->n_rows++;
-	if (m->no_memory || grow(m) < 0)
+	if (m->no_memory || m->cancelled || grow(m) < 0)
 		return;
 	size_t at = place(m, id, strlen(id));
 	if (m->index[at]) {
@@ -203,7 +203,7 @@ static void set_tail(struct hw_import *m)
 }
 
 struct hw_import *hw_import_new(enum hw_rows_format format, const char *source, int64_t now_ms,
-                                const char *const *groups)
+                                const char *const *groups, const uint8_t key[16])
 {
 	static const struct hw_rows_ops ops = {on_row, on_wrong};
 	struct hw_import *m = calloc(1, sizeof(*m));
@@ -211,6 +211,7 @@ struct hw_import *hw_import_new(enum hw_rows_format format, const char *source, 
 		return NULL;
 	hw_print(m->source, sizeof(m->source), "%s", source);
 	m->now_ms = now_ms;
+	memcpy(m->key, key, sizeof(m->key));
 	set_tail(m);
 	m->reader = hw_rows_new(format, &ops, m);
 	if (m->reader && copy_groups(m, groups) == 0)

@@ -49,23 +49,25 @@ struct hw_import {
 	size_t n_errors;
 	struct hw_import_error errors[HW_IMPORT_ERRORS_MAX]; /* by line after step 1, and after step 3 */
 	bool no_memory;                                      /* the import must be given up */
-	atomic_bool cancelled;                               /* may be set from outside: step 3 ends early */
-	size_t n;                                            /* right rows */
-	uint64_t n_new, n_differ, n_same;                    /* after step 3: right rows by their state */
+	atomic_bool cancelled;            /* may be set from outside: step 1 takes no more rows, step 3 ends early */
+	size_t n;                         /* right rows */
+	uint64_t n_new, n_differ, n_same; /* after step 3: right rows by their state */
 	struct hw_import_row *rows;
 	/* internal */
 	struct hw_rows *reader;
 	size_t tail_len; /* length of the end that the JSON of each row has: source, since_ms and the closing brace */
 	size_t cap;
+	uint8_t key[16]; /* of the index */
 	uint32_t *index; /* open addressing: numbers of rows plus 1 */
 	size_t index_cap;
 	char **blocks; /* memory of texts */
 	size_t n_blocks, block_at;
 };
 
-/* Creates an import. `groups`: the names of the groups, then NULL; copied. NULL if there is no memory. */
+/* Creates an import. `groups`: the names of the groups, then NULL; copied. `key`: random, so that no file can make its
+ * ids collide in the index. NULL if there is no memory. */
 struct hw_import *hw_import_new(enum hw_rows_format format, const char *source, int64_t now_ms,
-                                const char *const *groups);
+                                const char *const *groups, const uint8_t key[16]);
 void hw_import_free(struct hw_import *m);
 
 void hw_import_feed(struct hw_import *m, const char *bytes, size_t len);

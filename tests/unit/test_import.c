@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* An import: which rows are new, the same, different or wrong, and which entries they give. */
 #include "../suite.h"
+#include "heartwheel/fnv.h"
 #include "inventory/import.h"
 
 #include <stdio.h>
@@ -9,11 +10,12 @@
 #define NOW "1764000000000"
 
 static const char *const groups[] = {"pumps", "valves", NULL};
+static const uint8_t key[16] = {7, 1, 4};
 static struct hw_import *m;
 
 static void begin(const char *text)
 {
-	m = hw_import_new(HW_ROWS_CSV, "a.csv", 1764000000000, groups);
+	m = hw_import_new(HW_ROWS_CSV, "a.csv", 1764000000000, groups, key);
 	hw_import_feed(m, text, strlen(text));
 	hw_import_end(m);
 }
@@ -116,7 +118,7 @@ END_TEST
 START_TEST(many_rows_are_found_again)
 {
 	char line[64];
-	m = hw_import_new(HW_ROWS_CSV, "a.csv", 1, groups);
+	m = hw_import_new(HW_ROWS_CSV, "a.csv", 1, groups, key);
 	hw_import_feed(m, "id\n", 3);
 	for (int i = 0; i < 50000; i++)
 		hw_import_feed(m, line, (size_t)sprintf(line, "pump-%d\n", i));
@@ -132,6 +134,44 @@ START_TEST(many_rows_are_found_again)
 }
 END_TEST
 
+/* The ids have the same low bits of a hash that anyone can compute: with it, they would fill neighbouring slots. */
+START_TEST(a_file_cannot_make_its_ids_collide)
+{
+	enum { ROWS = 512, SLOTS = 4096, LONGEST = 40 };
+	char text[16];
+	m = hw_import_new(HW_ROWS_CSV, "a.csv", 1764000000000, groups, key);
+	hw_import_feed(m, "id\n", 3);
+	for (unsigned k = 0, n = 0; n < ROWS; k++) {
+		int len = snprintf(text, sizeof(text), "d%u\n", k);
+		if ((hw_fnv64(HW_FNV64_BEGIN, text, (size_t)len - 1) & (SLOTS - 1)) != 0)
+			continue;
+		hw_import_feed(m, text, (size_t)len);
+		n++;
+	}
+	hw_import_end(m);
+	ck_assert_uint_eq(m->n, ROWS);
+	ck_assert_uint_eq(m->index_cap, SLOTS);
+	unsigned run = 0, longest = 0;
+	for (size_t at = 0; at < m->index_cap; at++) {
+		run = m->index[at] ? run + 1 : 0;
+		longest = run > longest ? run : longest;
+	}
+	ck_assert_uint_lt(longest, LONGEST);
+	hw_import_free(m);
+}
+END_TEST
+
+START_TEST(a_cancelled_import_takes_no_more_rows)
+{
+	m = hw_import_new(HW_ROWS_CSV, "a.csv", 1764000000000, groups, key);
+	hw_import_feed(m, "id\na\n", 5);
+	m->cancelled = true;
+	hw_import_feed(m, "b\nc\n", 4);
+	ck_assert_uint_eq(m->n, 1);
+	hw_import_free(m);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *s = suite_create("import");
@@ -140,6 +180,8 @@ int main(void)
 	tcase_add_test(t, an_empty_cell_clears_a_stored_label);
 	tcase_add_test(t, wrong_rows_are_counted_and_listed_by_line);
 	tcase_add_test(t, many_rows_are_found_again);
+	tcase_add_test(t, a_file_cannot_make_its_ids_collide);
+	tcase_add_test(t, a_cancelled_import_takes_no_more_rows);
 	suite_add_tcase(s, t);
 	return suite_run(s);
 }
