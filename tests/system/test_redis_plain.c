@@ -3,6 +3,7 @@
  * than 1. */
 #include <check.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "../sink_state.h"
