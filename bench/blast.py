@@ -90,7 +90,7 @@ def main():
 def report(n, counted, seen):
     target = 5
     of = "%d connection%s" % (n, "s" if n > 1 else "")
-    conditions("%s devices, payload of a byte, as fast as they go" % format(DEVICES, ",d"))
+    conditions("%s devices, payload of a byte, at the highest rate" % format(DEVICES, ",d"))
     figure(target, "blast: lost, %s" % of, counted["lost"] + seen["lost"], "messages", ("<=", 0), None, True)
     for name, r in ("plain subscriber", counted), ("heartwheeld", seen):
         figure(target, "blast: %s, %s" % (name, of), r["rate"], "/s")

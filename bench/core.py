@@ -109,7 +109,7 @@ def tell(turns, name):
     measure.conditions("%s devices, in random order" % name)
     for program, key, what in SHOWN:
         measure.figure("1", "heartbeat, %s: %s" % (name, what), statistics.median(t[program, key] for t in turns), "ns")
-    measure.conditions("%s devices, empty payload; re-links: %d heartbeats a timeout" % (name, BEATS_A_TIMEOUT))
+    measure.conditions("%s devices, empty payload; re-links: %d heartbeats in each timeout" % (name, BEATS_A_TIMEOUT))
     for what, other, own, goal, note in RATIOS:
         measure.figure("1", "heartbeat, %s: %s" % (name, what), statistics.median(t[other] / t[own] for t in turns), "x",
                        goal, note)

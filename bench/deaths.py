@@ -333,7 +333,7 @@ def die(place, name, n, store, status, back=True):
 def main():
     measure.conditions("%s devices, no status" % format(DEVICES, ",d"))
     script = bare_redis()
-    measure.conditions("%s statuses; the broker as it comes" % format(SAMPLE, ",d"))
+    measure.conditions("%s statuses; the broker with its defaults" % format(SAMPLE, ",d"))
     bare = bare_mqtt("bare QoS 1 publisher")
     beside = {back: bare_mqtt("bare QoS 1 publisher beside the others' heartbeats" + (", statuses back" if back else ""),
                               "#" if back else "others/#") for back in (True, False)}
@@ -342,7 +342,7 @@ def main():
              ("status as recommended", DEVICES, "memory", True, True, RECOMMENDED),
              ("both as recommended", DEVICES, "redis", True, True, RECOMMENDED))
     for name, n, store, status, back, settings in parts:
-        measure.conditions("%s devices die in one tick, JSON; %s others beat, %d heartbeats a timeout; the broker %s" % (
+        measure.conditions("%s devices stop at once, JSON; %s others send, %d heartbeats in each timeout; the broker %s" % (
             format(n, ",d"), format(OTHERS, ",d"), 3600 // OTHERS_S, "with " + ", ".join(settings) if settings else "as it comes"))
         with Place(store == "redis", settings) as place:
             marked, told = die(place, name, n, store, status, back)

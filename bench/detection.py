@@ -126,7 +126,7 @@ def idle(o):
     sizes, leaving = quiet_fleet(o)
     with measure.world(settings=BROKER) as (env, _):
         env.check_events = False
-        measure.conditions(conditions(*sizes) + ", %d say goodbye; nothing else" % leaving)
+        measure.conditions(conditions(*sizes) + ", %d send a goodbye; no other load" % leaving)
         seen = watch(o, env, (), *sizes, leaving=leaving)
         last_milliseconds("idle", seen, (TICK_MS / 2 + 2, TICK_MS + 3))
         goodbyes(seen)
@@ -155,7 +155,7 @@ def beside(o, rate, goal):
 
 
 def conditions(devices, interval_ms, timeout_ms, dead, _seconds):
-    return "%s devices, JSON that tells the time, timeout %g s, %g heartbeats a timeout; %s die; %s" % (
+    return "%s devices, JSON with the time, timeout %g s, %g heartbeats in each timeout; %s stop; %s" % (
         format(devices, ",d"), timeout_ms / 1000, timeout_ms / interval_ms, format(dead, ",d"), AS_ADVISED)
 
 

@@ -9,7 +9,7 @@ KINDS = (("heartbeat", "ns"), ("relink", "ns"), ("expiry", "ns"), ("memory", "by
 
 def main():
     o = measure.options(__doc__)
-    measure.conditions("empty payload, timeout 30 s, 3 heartbeats a timeout")
+    measure.conditions("empty payload, timeout 30 s, 3 heartbeats in each timeout")
     for devices in (10000, 30000) if o.smoke else (10000, 100000, 1000000, 10000000):
         said = measure.relay(o, "growth", devices, BEATS // 20 if o.smoke else BEATS)
         for kind, unit in KINDS:

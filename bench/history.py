@@ -53,7 +53,7 @@ def whole_way():
         down = db.rows("SELECT COUNT(*) FROM outage WHERE to_ms IS NULL AND reason = 'timeout'")[0][0]
         status = h.status()
         h.stop()
-    measure.conditions("%s devices die in one tick; heartwheeld, Redis, the broker and the history on one machine" % format(n, ",d"))
+    measure.conditions("%s devices stop at once; heartwheeld, Redis, the broker and the history on one machine" % format(n, ",d"))
     measure.figure("history", "history: from the last death in Redis to all in SQL", took, "s", ("<=", 40),
                    "they died within %.1f s" % (marks.last - marks.first), worst=True)
     measure.figure("history", "history: deaths that SQL lacks, and gaps", n - down + status["gaps"], "", ("<=", 0), None, True)

@@ -306,7 +306,7 @@ def followed_deaths():
 
 
 def deaths():
-    measure.conditions("%s devices die at once, no status" % format(DEAD, ",d"))
+    measure.conditions("%s devices stop at once, no status" % format(DEAD, ",d"))
     (o, w, r), written, followed = followed_deaths()
     with Place() as place:
         single = place.monitor("s", status=False, prefix="single:").start()

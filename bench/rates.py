@@ -51,7 +51,7 @@ def run(rate):
     devices, name = rate * INTERVAL_S, "%s a second" % format(rate, ",d")
     with measure.world(settings=BROKER) as (env, _):
         env.check_events = False
-        measure.conditions("%s devices, a heartbeat each %d s, timeout 30 s, JSON that tells the time, Redis and statuses; the"
+        measure.conditions("%s devices, a heartbeat each %d s, timeout 30 s, JSON with the time, Redis and statuses; the"
                            " broker: %s" % (format(devices, ",d"), INTERVAL_S, ", ".join(BROKER)))
         m = Monitor(env, mqtt={"republish_rate": 0}, http={})
         with Fleet(env, devices):

@@ -234,9 +234,9 @@ def report(name, use):
                    note="script calls: %.4f a heartbeat" % use.scripts if use.scripts else None)
 
 
-def loaded(devices, interval, timeout, name, payload="that tells the time"):
+def loaded(devices, interval, timeout, name, payload="with the time"):
     """The conditions of the figures that follow; and how labels name this load."""
-    measure.conditions("%s devices, JSON %s, timeout %g s, %.3g heartbeats a timeout" % (
+    measure.conditions("%s devices, JSON %s, timeout %g s, %.3g heartbeats in each timeout" % (
         format(devices, ",d"), payload, timeout, timeout / interval))
     return "" if not name else ", " + name
 

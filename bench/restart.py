@@ -214,14 +214,14 @@ def run(o):
     with measure.world() as (env, _):
         seen, deaths = start(o, env, plan)
     target, many = "9 restart", plan.name + " devices in Redis"
-    measure.conditions("timeout %d s, JSON, %d heartbeats a timeout of %s devices" % (
+    measure.conditions("timeout %d s, JSON, %d heartbeats in each timeout of %s devices" % (
         TIMEOUT_S, TIMEOUT_S // plan.interval, format(plan.live, ",d")))
     measure.figure(target, "start with %s: reads heartbeats after" % many, seen.heard, "s", ("<=", 1))
     measure.figure(target, "start with %s: all loaded after" % many, seen.loaded, "s", ("<=", 10),
                    "CPU: daemon %.1f s, Redis %.1f s" % (seen.daemon_s, seen.redis_s))
     measure.figure(target, "start with %s: slowest answer of the API meanwhile" % many, seen.slowest_ms, "ms")
     measure.figure(target, "start with %s: RSS" % many, seen.rss * 1024 / plan.all, "bytes", None, "a device, all told")
-    measure.conditions("among them %d devices, timeout %d s, down for %d s; half beat on, JSON, 4 heartbeats a timeout" % (
+    measure.conditions("among them %d devices, timeout %d s, down for %d s; half beat on, JSON, 4 heartbeats in each timeout" % (
         2 * plan.quick, plan.timeout_s, plan.down_s))
     measure.figure(target, "restart: who beats and is called offline", deaths.wrong, "", ("<=", 0), None, True)
     measure.figure(target, "restart: who is dead and not called offline", deaths.missing, "", ("<=", 0), None, True)

@@ -23,7 +23,7 @@ def run(o):
     with measure.world() as (env, _):
         seen, deaths = restart.start(o, env, plan)
     many, target = plan.name + " devices in Redis", "9 restart"
-    measure.conditions("timeout %d s, JSON, %d heartbeats a timeout of %s devices" % (
+    measure.conditions("timeout %d s, JSON, %d heartbeats in each timeout of %s devices" % (
         restart.TIMEOUT_S, restart.TIMEOUT_S // plan.interval, format(plan.live, ",d")))
     measure.figure(target, "start with %s: reads heartbeats after" % many, seen.heard, "s", ("<=", 1))
     measure.figure(target, "start with %s: all loaded after, a million" % many, seen.loaded / plan.devices * 1e6, "s",

@@ -176,7 +176,7 @@ def returned_since(place, entry):
 
 
 def main():
-    measure.conditions("%s devices, Redis and statuses; %s others beat" % (format(DEVICES, ",d"), format(OTHERS, ",d")))
+    measure.conditions("%s devices, Redis and statuses; %s others send" % (format(DEVICES, ",d"), format(OTHERS, ",d")))
     with Place(True) as place:
         d = place.env.daemon(**options("1h"))
         all_online(place, d, DEVICES, RATE)
