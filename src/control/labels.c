@@ -48,17 +48,11 @@ void hw_write_labels(struct hw_json *j, const struct hw_control *c, struct hw_id
 		hw_json_text(j, "note", e.note);
 }
 
-static char lower(char c)
-{
-	return c >= 'A' && c <= 'Z' ? (char)(c | 0x20) : c;
-}
-
-/* Whether the text contains `needle`, ignoring case. `needle` is in lower case. */
-static bool contains(const char *text, size_t len, const char *needle, size_t needle_len)
+bool hw_contains_lower(const char *text, size_t len, const char *needle, size_t needle_len)
 {
 	for (size_t at = 0; at + needle_len <= len; at++) {
 		size_t i = 0;
-		while (i < needle_len && lower(text[at + i]) == needle[i])
+		while (i < needle_len && hw_lower(text[at + i]) == needle[i])
 			i++;
 		if (i == needle_len)
 			return true;
@@ -91,18 +85,18 @@ bool hw_label_filter_contains(const struct hw_label_filter *f, const struct hw_c
 	struct hw_labels all;
 	struct hw_id text = text_of(c, id);
 	size_t n = strlen(f->search);
-	if (!(text.text && contains(text.text, text.len, f->quoted, f->quoted_len)) &&
+	if (!(text.text && hw_contains_lower(text.text, text.len, f->quoted, f->quoted_len)) &&
 	    !hw_labels_of_group(c->monitor, id))
 		return false;
 	bool listed = read_entry(c, id, &e);
-	if (listed &&
-	    (contains(e.name, strlen(e.name), f->search, n) || contains(e.note, strlen(e.note), f->search, n)))
+	if (listed && (hw_contains_lower(e.name, strlen(e.name), f->search, n) ||
+	               hw_contains_lower(e.note, strlen(e.note), f->search, n)))
 		return true;
 	/* A label of the entry may hide one of the group that has the text. */
 	hw_labels_find(c->monitor, id, listed ? &e : NULL, &all);
 	bool found = false;
 	for (unsigned k = 0; k < all.n && !found; k++)
-		found = contains(all.at[k].value, strlen(all.at[k].value), f->search, n);
+		found = hw_contains_lower(all.at[k].value, strlen(all.at[k].value), f->search, n);
 	return found;
 }
 

@@ -12,6 +12,14 @@
 struct hw_control;
 struct hw_json;
 
+/* Other letters than those of ASCII stay as they are. */
+static inline char hw_lower(char c)
+{
+	return c >= 'A' && c <= 'Z' ? (char)(c | 0x20) : c;
+}
+/* Whether the text contains `needle`, ignoring case. `needle` is in lower case, as by hw_lower(). */
+bool hw_contains_lower(const char *text, size_t len, const char *needle, size_t needle_len);
+
 /* Writes the members `name`, `labels` and `note`: what the device's entry has, and the labels of its group. */
 void hw_write_labels(struct hw_json *j, const struct hw_control *c, struct hw_id id);
 

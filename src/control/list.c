@@ -20,13 +20,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "control/labels.h"
 #include "control/levels.h"
+#include "control/list_query.h"
 #include "control/parts.h"
-#include "control/rank.h"
 #include "heartwheel/unseen.h"
 #include "http/json.h"
-#include "http/query.h"
 
 #define SCANS_AT_ONCE 2000  /* records that a request scans before it is queued */
 #define SCANS_A_TURN  20000 /* how many records all queued requests together scan in one turn of the loop */
@@ -35,16 +33,6 @@
 
 static const char no_memory[] = "out of memory";
 
-struct filter {
-	int state; /* enum hw_state, or -1: any */
-	int group; /* or -1: any */
-	char prefix[HW_ID_MAX + 1], search[HW_ID_MAX + 1];
-	size_t prefix_len, search_len;
-	char parent[HW_ID_MAX]; /* one of its parents */
-	size_t parent_len;
-	struct hw_label_filter label;
-};
-
 /* A list that is being written. Its owner is the pager's queue, or the call that answers it at once. */
 struct list {
 	struct list *next, **prev;
@@ -52,16 +40,11 @@ struct list {
 	struct evhttp_request *req;
 	struct evbuffer *body;
 	struct hw_json json;
-	struct filter filter;
-	enum hw_order order;
-	bool back;           /* reverse order */
+	struct hw_list_query query;
 	struct hw_rank rank; /* of a sorted list */
-	unsigned level;      /* 0: the devices are listed; otherwise they are counted by this level of their ids */
 	struct hw_levels *levels;
-	char after[HW_ID_MAX + 1];
-	size_t after_len;
 	uint32_t at; /* the next record to scan */
-	unsigned limit, found;
+	unsigned found;
 	bool more; /* there is a next page */
 	char last[HW_ID_MAX + 1];
 	size_t last_len;
@@ -107,175 +90,41 @@ static uint32_t position(const struct hw_pager *p, const char *id, size_t len)
 	return hw_registry_find(hw_monitor_registry(p->c->monitor), id, len);
 }
 
-/* --- the query */
-
-static const char *set_limit(struct list *l, const struct hw_param *p)
-{
-	return hw_query_limit(p->value, p->value_len, &l->limit);
-}
-
-static const char *set_state(struct list *l, const struct hw_param *p)
-{
-	enum hw_state s;
-	if (hw_state_parse(p->value, &s) < 0 || (s != HW_STATE_ONLINE && s != HW_STATE_OFFLINE && s != HW_STATE_UNSEEN))
-		return "'state' must be online, offline or unseen";
-	l->filter.state = (int)s;
-	return NULL;
-}
-
-static const char *set_group(struct list *l, const struct hw_param *p)
-{
-	l->filter.group = hw_groups_find(hw_monitor_groups(l->pager->c->monitor), p->value);
-	return l->filter.group < 0 ? "no such group" : NULL;
-}
-
-static const char *set_prefix(struct list *l, const struct hw_param *p)
-{
-	if (p->value_len > HW_ID_MAX)
-		return "'prefix' is longer than any id";
-	memcpy(l->filter.prefix, p->value, p->value_len);
-	l->filter.prefix_len = p->value_len;
-	return NULL;
-}
-
-static char lower(char c)
-{
-	return c >= 'A' && c <= 'Z' ? (char)(c | 0x20) : c;
-}
-
-static const char *set_search(struct list *l, const struct hw_param *p)
-{
-	if (p->value_len > HW_ID_MAX)
-		return "'search' is longer than any id";
-	for (size_t i = 0; i < p->value_len; i++)
-		l->filter.search[i] = lower(p->value[i]);
-	l->filter.search_len = p->value_len;
-	hw_label_filter_search(&l->filter.label, l->filter.search);
-	return NULL;
-}
-
-static const char *set_label(struct list *l, const struct hw_param *p)
-{
-	return hw_label_filter_label(&l->filter.label, p->value) < 0 ? "'label' must be NAME=GLOB, such as site=nor*"
-	                                                             : NULL;
-}
-
-static const char *set_parent(struct list *l, const struct hw_param *p)
-{
-	if (!hw_id_valid(p->value, p->value_len))
-		return "'parent' must be the id of a device";
-	memcpy(l->filter.parent, p->value, p->value_len);
-	l->filter.parent_len = p->value_len;
-	return NULL;
-}
-
-static const char *set_sort(struct list *l, const struct hw_param *p)
-{
-	static const char *const names[] = {"known", "id", "newest", "oldest"};
-	size_t len = p->value_len;
-	l->back = len > 5 && strcmp(p->value + len - 5, "-back") == 0;
-	len -= l->back ? 5 : 0;
-	for (size_t i = l->back ? 1 : 0; i < sizeof(names) / sizeof(names[0]); i++)
-		if (strlen(names[i]) == len && strncmp(p->value, names[i], len) == 0) {
-			l->order = (enum hw_order)i;
-			return NULL;
-		}
-	return "'sort' must be known, id, id-back, newest, newest-back, oldest or oldest-back";
-}
-
-static const char *set_level(struct list *l, const struct hw_param *p)
-{
-	char *end;
-	unsigned long level = strtoul(p->value, &end, 10);
-	if (*end || *p->value < '1' || *p->value > '9' || level > HW_LEVEL_DEEP)
-		return "'level' must be a number from 1 to 16";
-	l->level = (unsigned)level;
-	return NULL;
-}
-
-static const char *set_after(struct list *l, const struct hw_param *p)
-{
-	l->after_len = p->value_len <= HW_ID_MAX ? p->value_len : 0;
-	memcpy(l->after, p->value, l->after_len);
-	return l->after_len ? NULL : "'after' must be the 'next' of an earlier page";
-}
-
-/* Returns NULL, or what is wrong. An empty value counts as not given. */
-static const char *read_query(struct list *l, const char *query)
-{
-	static const struct {
-		const char *key;
-		const char *(*set)(struct list *l, const struct hw_param *p);
-	} keys[] = {
-		{"state", set_state},   {"group", set_group}, {"prefix", set_prefix}, {"search", set_search},
-		{"sort", set_sort},     {"after", set_after}, {"limit", set_limit},   {"level", set_level},
-		{"parent", set_parent}, {"label", set_label},
-	};
-	const size_t n_keys = sizeof(keys) / sizeof(keys[0]);
-	struct hw_param p;
-	int rc;
-
-	while ((rc = hw_query_next(&query, &p)) > 0) {
-		size_t i = 0;
-		while (i < n_keys && strcmp(p.key, keys[i].key) != 0)
-			i++;
-		if (i == n_keys)
-			return "unknown key in the query: the keys are state, group, prefix, search, label, parent, "
-			       "sort, after, limit and level";
-		const char *why = p.value_len ? keys[i].set(l, &p) : NULL;
-		if (why)
-			return why;
-	}
-	return rc == -EINVAL ? "the query is malformed" : rc < 0 ? "a part of the query is too long" : NULL;
-}
+/* --- the list */
 
 /* Sets the begin of the page, which is after the previous page. Returns NULL, or what is wrong. */
 static const char *set_begin(struct list *l)
 {
 	uint32_t index;
-	if (l->filter.state == HW_STATE_UNSEEN) {
-		if (l->level || l->order != HW_ORDER_KNOWN || l->filter.parent_len > 0)
+	if (l->query.state == HW_STATE_UNSEEN) {
+		if (l->query.level || l->query.order != HW_ORDER_KNOWN || l->query.parent_len > 0)
 			return "with state=unseen the list has no 'sort', 'level' or 'parent'";
-		l->at = l->after_len ? hw_unseen_after(l->pager->c, l->after, l->after_len) : 0;
+		l->at = l->query.after_len ? hw_unseen_after(l->pager->c, l->query.after, l->query.after_len) : 0;
 		return l->at == HW_NIL
 		               ? "the device that 'after' names is no longer unseen: start again without 'after'"
 		               : NULL;
 	}
-	if (l->level) {
-		l->levels = hw_levels_new(l->level);
+	if (l->query.level) {
+		l->levels = hw_levels_new(l->query.level);
 		return l->levels ? NULL : no_memory;
 	}
-	if (l->order != HW_ORDER_KNOWN) {
-		if (hw_rank_init(&l->rank, l->order, l->back, l->limit + 1) < 0)
+	if (l->query.order != HW_ORDER_KNOWN) {
+		if (hw_rank_init(&l->rank, l->query.order, l->query.back, l->query.limit + 1) < 0)
 			return no_memory;
-		return l->after_len && hw_rank_floor(&l->rank, l->after, l->after_len) < 0
+		return l->query.after_len && hw_rank_floor(&l->rank, l->query.after, l->query.after_len) < 0
 		               ? "'after' must be the 'next' of an earlier page with the same 'sort'"
 		               : NULL;
 	}
-	if (l->after_len == 0)
+	if (l->query.after_len == 0)
 		return NULL;
-	index = position(l->pager, l->after, l->after_len);
+	index = position(l->pager, l->query.after, l->query.after_len);
 	if (index == HW_NIL)
 		return "the device that 'after' names is no longer known: start again without 'after'";
 	l->at = index + 1;
 	return NULL;
 }
 
-/* --- the list */
-
-static bool contains(const struct filter *f, struct hw_id id)
-{
-	for (size_t at = 0; at + f->search_len <= id.len; at++) {
-		size_t i = 0;
-		while (i < f->search_len && lower(id.text[at + i]) == f->search[i])
-			i++;
-		if (i == f->search_len)
-			return true;
-	}
-	return false;
-}
-
-static bool has_parent(const struct filter *f, const struct hw_monitor *m, const struct hw_device *d)
+static bool has_parent(const struct hw_list_query *f, const struct hw_monitor *m, const struct hw_device *d)
 {
 	struct hw_parent_view v[HW_PARENTS_MAX];
 	for (unsigned n = hw_monitor_parents(m, d, v); n > 0; n--)
@@ -285,16 +134,17 @@ static bool has_parent(const struct filter *f, const struct hw_monitor *m, const
 }
 
 /* Whether the id, or its entry in the inventory, matches the filter. */
-static bool matches_id(const struct filter *f, const struct hw_control *c, struct hw_id id)
+static bool matches_id(const struct hw_list_query *f, const struct hw_control *c, struct hw_id id)
 {
 	if (id.len < f->prefix_len || memcmp(id.text, f->prefix, f->prefix_len) != 0)
 		return false;
-	if (!contains(f, id) && !hw_label_filter_contains(&f->label, c, id))
+	if (!hw_contains_lower(id.text, id.len, f->search, f->search_len) &&
+	    !hw_label_filter_contains(&f->label, c, id))
 		return false;
 	return !*f->label.name || hw_label_filter_has(&f->label, c, id);
 }
 
-static bool matches(const struct filter *f, const struct hw_control *c, const struct hw_device *d)
+static bool matches(const struct hw_list_query *f, const struct hw_control *c, const struct hw_device *d)
 {
 	const struct hw_monitor *m = c->monitor;
 	if (!hw_device_visible(d) || (f->state >= 0 && (int)hw_device_state(d) != f->state) ||
@@ -319,15 +169,15 @@ static void write_ranked(struct list *l, struct hw_now now)
 {
 	const struct hw_registry *r = hw_monitor_registry(l->pager->c->monitor);
 	hw_rank_sort(&l->rank);
-	l->more = l->rank.n > l->limit;
-	for (size_t i = 0; i < l->rank.n && i < l->limit; i++) {
+	l->more = l->rank.n > l->query.limit;
+	for (size_t i = 0; i < l->rank.n && i < l->query.limit; i++) {
 		const struct hw_ranked *item = l->rank.heap[i];
 		const struct hw_device *d = hw_registry_get(r, item->device);
-		if (d && matches(&l->filter, l->pager->c, d))
+		if (d && matches(&l->query, l->pager->c, d))
 			write_one(l, now, d);
 	}
 	if (l->more) {
-		hw_rank_place(&l->rank, l->rank.heap[l->limit - 1], l->last);
+		hw_rank_place(&l->rank, l->rank.heap[l->query.limit - 1], l->last);
 		l->last_len = strlen(l->last);
 	}
 }
@@ -339,11 +189,11 @@ static bool take(struct list *l, struct hw_now now, const struct hw_device *d)
 		hw_levels_count(l->levels, hw_device_id(d), hw_device_state(d));
 		return true;
 	}
-	if (l->order != HW_ORDER_KNOWN) {
+	if (l->query.order != HW_ORDER_KNOWN) {
 		hw_rank_offer(&l->rank, d, hw_registry_ref(hw_monitor_registry(l->pager->c->monitor), l->at));
 		return true;
 	}
-	if (l->found == l->limit) {
+	if (l->found == l->query.limit) {
 		l->more = true;
 		return false;
 	}
@@ -355,7 +205,7 @@ static bool take(struct list *l, struct hw_now now, const struct hw_device *d)
 	return true;
 }
 
-static bool matches_unseen(const struct filter *f, const struct hw_control *c, const struct hw_expected_view *v)
+static bool matches_unseen(const struct hw_list_query *f, const struct hw_control *c, const struct hw_expected_view *v)
 {
 	const struct hw_group *g = hw_monitor_expected_group(c->monitor, v);
 	return (f->group < 0 || hw_monitor_groups(c->monitor)->all[f->group] == g) && matches_id(f, c, v->id);
@@ -372,9 +222,9 @@ static bool unseen_go_on(struct list *l, unsigned *budget)
 		if (*budget == 0)
 			return false;
 		--*budget;
-		if (!matches_unseen(&l->filter, c, &v))
+		if (!matches_unseen(&l->query, c, &v))
 			continue;
-		if (l->found == l->limit) {
+		if (l->found == l->query.limit) {
 			l->more = true;
 			break;
 		}
@@ -391,21 +241,21 @@ static bool unseen_go_on(struct list *l, unsigned *budget)
 /* Continues the list; false: the budget is used up. */
 static bool list_go_on(struct list *l, unsigned *budget)
 {
-	if (l->filter.state == HW_STATE_UNSEEN)
+	if (l->query.state == HW_STATE_UNSEEN)
 		return unseen_go_on(l, budget);
 	struct hw_control *c = l->pager->c;
 	const struct hw_registry *r = hw_monitor_registry(c->monitor);
 	struct hw_now now = c->ops->now(c->arg);
-	unsigned cost = l->filter.search_len || *l->filter.label.name ? ENTRY_COST : 1;
+	unsigned cost = l->query.search_len || *l->query.label.name ? ENTRY_COST : 1;
 	for (uint32_t bound = hw_registry_bound(r); l->at < bound; l->at++) {
 		if (*budget == 0)
 			return false;
 		*budget -= *budget < cost ? *budget : cost;
 		const struct hw_device *d = hw_registry_at(r, l->at);
-		if (d && matches(&l->filter, c, d) && !take(l, now, d))
+		if (d && matches(&l->query, c, d) && !take(l, now, d))
 			return true;
 	}
-	if (!l->levels && l->order != HW_ORDER_KNOWN)
+	if (!l->levels && l->query.order != HW_ORDER_KNOWN)
 		write_ranked(l, now);
 	return true;
 }
@@ -416,12 +266,12 @@ static int list_end(struct list *l)
 	hw_json_close(&l->json, ']');
 	if (l->more) {
 		hw_json_bytes(&l->json, "next", l->last, l->last_len);
-		if (l->order == HW_ORDER_KNOWN && l->filter.state != HW_STATE_UNSEEN)
+		if (l->query.order == HW_ORDER_KNOWN && l->query.state != HW_STATE_UNSEEN)
 			remember(l->pager, l->last, l->last_len, l->last_at);
 	}
 	if (l->levels)
 		hw_levels_write(l->levels, &l->json);
-	else if (l->order != HW_ORDER_KNOWN)
+	else if (l->query.order != HW_ORDER_KNOWN)
 		hw_json_uint(&l->json, "total", l->rank.offered);
 	hw_json_close(&l->json, '}');
 	int rc = hw_json_end(&l->json);
@@ -546,8 +396,6 @@ static struct list *list_new(struct hw_pager *p, struct evhttp_request *req)
 		return NULL;
 	l->pager = p;
 	l->req = req;
-	l->limit = HW_LIMIT_DEFAULT;
-	l->filter.state = l->filter.group = -1;
 	l->body = evbuffer_new();
 	if (!l->body) {
 		free(l);
@@ -571,7 +419,7 @@ void hw_serve_list(void *arg, struct evhttp_request *req, const char *rest)
 		hw_reply_error(req, HTTP_SERVUNAVAIL, "out of memory");
 		return;
 	}
-	const char *why = read_query(l, query ? query : "");
+	const char *why = hw_list_query_read(&l->query, hw_monitor_groups(c->monitor), query ? query : "");
 	if (!why)
 		why = set_begin(l);
 	if (why) {

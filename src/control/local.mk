@@ -12,6 +12,7 @@ libcontrol_a_SOURCES = \
 	src/control/labels.c \
 	src/control/levels.c \
 	src/control/list.c \
+	src/control/list_query.c \
 	src/control/nodes.c \
 	src/control/observe.c \
 	src/control/passes.c \

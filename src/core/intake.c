@@ -18,19 +18,9 @@
 #include "out.h"
 #include "parent_intake.h"
 #include "probe.h"
+#include "retained_intake.h"
 
 #define BYTES_AN_ELEMENT 1024 /* checking this many bytes of a batch costs as much budget as one element */
-
-/* A message on its way through the batch. */
-struct intake {
-	enum hw_match match;
-	uint16_t group;
-	const struct hw_topic *by; /* the template that matched */
-	uint32_t filter;           /* index of the matching filter among the filters of all groups, as in
-	                            * hw_hearing.brought[] */
-	const char *id;            /* with the group's prefix */
-	size_t id_len;
-};
 
 /* Counts a message of a monitor. Such a message is never a heartbeat. Messages of this monitor are expected, and so
  * are those of other nodes if there are several. */
@@ -76,62 +66,6 @@ static void count_fault(struct hw_monitor *m, const char *id, size_t len, const 
 
 /* --- messages ---------------------------------------------------------------- */
 
-/*
- * Returns the group that a status names. If the file has no such group, the group was renamed or removed. Several
- * groups may share the topic, so the device may belong to any of them. It then gets the group with the longest timeout,
- * until a heartbeat shows its group.
- */
-static uint16_t group_of_status(const struct hw_monitor *m, const struct hw_message *msg, const struct intake *in)
-{
-	char name[HW_ID_MAX + 1], topic[HW_TOPIC_MAX + 1];
-	bool named = hw_payload_text(msg->payload, msg->payload_len, "group", name, sizeof(name)) >= 0;
-	int k = named ? hw_groups_find(&m->groups, name) : -1;
-	if (k >= 0 && !m->groups.all[k]->retired && hw_group_fits(m->groups.all[k], in->id, in->id_len))
-		return (uint16_t)k;
-	uint16_t longest = in->group;
-	for (size_t o = 0; o < m->groups.n_order; o++) {
-		const struct hw_group *g = m->groups.all[m->groups.order[o]];
-		if (g->timeout_ms <= m->groups.all[longest]->timeout_ms)
-			continue;
-		int len = hw_group_status_topic(g, in->id, in->id_len, topic, sizeof(topic));
-		if (len > 0 && (size_t)len == msg->topic_len && memcmp(topic, msg->topic, msg->topic_len) == 0)
-			longest = m->groups.order[o];
-	}
-	return longest;
-}
-
-/* Learns a device's state from a retained status. Without a store, heartwheel learns the state of its previous run
- * only from the retained statuses that it published. A device that has moved to another group may have one on the topic
- * of each group, and the broker may deliver them in any order. */
-static void adopt_status(struct hw_monitor *m, struct hw_now now, const struct hw_message *msg, const struct intake *in,
-                         struct hw_payload *p)
-{
-	char parents[HW_PARENTS_TEXT + 1];
-	uint32_t i = hw_registry_find(m->registry, in->id, in->id_len);
-	uint64_t known_seq = i == HW_NIL ? 0 : hw_monitor_at(m, i)->seq;
-	if (p->seq <= 0 || (uint64_t)p->seq <= known_seq || !hw_id_valid(in->id, in->id_len))
-		return;
-	struct hw_stored s = {
-		.id = in->id,
-		.id_len = in->id_len,
-		.state = p->online ? HW_STATE_ONLINE : HW_STATE_OFFLINE,
-		.since_ms = p->has_time && p->time_s > 0 && p->time_s < 1e11 ? (int64_t)(p->time_s * 1000) : 0,
-		.last_seen_ms = p->last_seen_s > 0 && p->last_seen_s < 1e11 ? (int64_t)(p->last_seen_s * 1000) : 0,
-		.down_ms = INT64_MAX / 4, /* unknown: silence and the forget time count from now */
-		.own_timeout_ms = p->timeout_s > 0 && p->timeout_s < 1e9 ? (int64_t)(p->timeout_s * 1000 + 0.5) : 0,
-		.group = m->groups.all[group_of_status(m, msg, in)]->name,
-		.seq = (uint64_t)p->seq,
-		.report = p->report};
-	int len = hw_payload_text(msg->payload, msg->payload_len, "parents", parents, sizeof(parents));
-	if (len > 0 && (size_t)len < sizeof(parents))
-		s.parents = parents;
-	if (hw_reason_parse(p->reason, &s.reason))
-		s.reason = p->online ? HW_REASON_HEARTBEAT : HW_REASON_TIMEOUT;
-	memset(&p->report, 0, sizeof(p->report));
-	hw_monitor_load(m, now, &s);
-	hw_report_fini(&s.report);
-}
-
 /* Returns the first byte that is not JSON white space; NUL: there is none. */
 static char first_byte(const struct hw_message *msg)
 {
@@ -156,7 +90,7 @@ static bool on_state_topic(const struct hw_message *msg)
 
 /* Reads a message's payload into `p`. Returns `p`, which the caller releases. NULL: the payload has nothing to read,
  * and the message is a plain heartbeat. */
-static struct hw_payload *read_payload(struct hw_monitor *m, const struct hw_message *msg, const struct intake *in,
+static struct hw_payload *read_payload(struct hw_monitor *m, const struct hw_message *msg, const struct hw_intake *in,
                                        struct hw_payload *p)
 {
 	const struct hw_group *g = m->groups.all[in->group];
@@ -208,7 +142,7 @@ static struct hw_payload *read_goodbye(const struct hw_group *g, const struct hw
 
 /* Sets the parents of the device `i` after its heartbeat was applied. If the filter belongs to another group than
  * the device, the captures of the topic do not name the device's parents. */
-static void note_parents(struct hw_monitor *m, const struct intake *in, const struct hw_message *msg, uint32_t i,
+static void note_parents(struct hw_monitor *m, const struct hw_intake *in, const struct hw_message *msg, uint32_t i,
                          bool was_online)
 {
 	if (hw_monitor_at(m, i)->group == in->group)
@@ -217,13 +151,13 @@ static void note_parents(struct hw_monitor *m, const struct intake *in, const st
 
 /* Called when a filter has delivered a message: stores the send time of the last barrier that is back. A monitor's
  * messages do not count, because monitors often publish just after a device has stopped. */
-static void brought(struct hw_monitor *m, const struct intake *in)
+static void brought(struct hw_monitor *m, const struct hw_intake *in)
 {
 	m->hearing.brought[in->filter] = hw_sight_sent_after(&m->sight).ns;
 }
 
-static void take_device(struct hw_monitor *m, struct hw_now now, const struct hw_message *msg, const struct intake *in,
-                        uint32_t i, struct hw_payload *payload)
+static void take_device(struct hw_monitor *m, struct hw_now now, const struct hw_message *msg,
+                        const struct hw_intake *in, uint32_t i, struct hw_payload *payload)
 {
 	brought(m, in);
 	if (i == HW_NIL && !hw_id_valid(in->id, in->id_len)) {
@@ -270,126 +204,11 @@ static void take_ignored(struct hw_monitor *m, struct hw_now now, const struct h
 	hw_payload_fini(&p);
 }
 
-/* Whether states are learned from the retained messages on this topic. Only without a store does heartwheel ask for
- * retained messages, on status topics. */
-static bool is_adopted(const struct hw_monitor *m, const struct hw_message *msg)
-{
-	return m->conf.adopt_by && hw_groups_is_status(&m->groups, msg->topic, msg->topic_len);
-}
-
-/* Whether the broker delivers a message only because it is retained. */
-static bool is_history(const struct hw_monitor *m, const struct hw_message *msg)
-{
-	return msg->retained && (!m->conf.as_published || is_adopted(m, msg));
-}
-
-static void refuse_flagged(struct hw_monitor *m, uint16_t group)
-{
-	m->stats.flagged_group = group;
-	hw_intake_refuse(m, HW_REFUSED_FLAGGED);
-}
-
-/* Whether a message has the retain flag and its group does not accept such messages. A bridge that reconnects
- * publishes all retained messages of its other broker with this flag. They include messages of devices that stopped
- * long ago. */
-static bool is_flagged(const struct hw_monitor *m, const struct hw_message *msg, uint16_t group)
-{
-	return msg->retained && !m->groups.all[group]->retained;
-}
-
-/* Returns the number of the group's filter that matched a message, in the form that a device's will_on stores. */
-static unsigned number_of_filter(const struct hw_monitor *m, const struct hw_message *msg)
-{
-	uint16_t group = 0;
-	const char *id;
-	size_t id_len, n = 0;
-	const struct hw_topic *by = NULL;
-	hw_groups_match(&m->groups, msg->topic, msg->topic_len, msg->payload_len == 0, &group, &id, &id_len, &by);
-	const struct hw_group *g = m->groups.all[group];
-	while (n < g->n_goodbye && &g->goodbye[n].topic != by)
-		n++;
-	if (n == g->n_goodbye)
-		n += hw_group_heartbeat_like(g, by);
-	return n + 1 < HW_WILL_ANYWHERE ? (unsigned)n + 1 : HW_WILL_ANYWHERE;
-}
-
-/*
- * Whether a goodbye is one of many that a bridge repeats. The device's goodbye has arrived again with the retain flag,
- * on the same filter and with no other message between. Either the device stopped again, or a bridge has reconnected
- * and repeats many goodbyes. So if goodbyes of several devices arrive within HW_AGAIN_NS, they count as repeated, and
- * their devices are left to their timeouts. This includes the first of these devices: its goodbye is held for
- * HW_AGAIN_NS (hw_monitor_may_be_repeated()).
- */
-static bool is_one_of_many(struct hw_monitor *m, struct hw_now now, uint32_t i)
-{
-	struct hw_ref last = m->again.device;
-	bool many = now.mono.ns - m->again.at.ns < HW_AGAIN_NS && last.index != i;
-	const struct hw_device *d = many ? hw_registry_get(m->registry, last) : NULL;
-	if (d && d->flags & HW_FLAG_GOODBYE && hw_device_state(d) == HW_STATE_ONLINE)
-		hw_monitor_rule(m, now, last.index, &(struct hw_evidence){.event = HW_EVENT_GOODBYE, .blind = true});
-	m->again.at = now.mono;
-	m->again.device = hw_registry_ref(m->registry, i);
-	return many;
-}
-
-/* Whether a goodbye with the retain flag counts. It does not if the device is unknown, if the device's bridge has just
- * reconnected, or if it is one of many repeated ones. In the last two cases the goodbye may have replaced the device's
- * retained status, so heartwheel publishes that status again. */
-static bool take_flagged_goodbye(struct hw_monitor *m, struct hw_now now, const struct hw_message *msg, uint32_t i)
-{
-	if (i == HW_NIL || hw_device_state(hw_monitor_at(m, i)) == HW_STATE_FORGOTTEN) {
-		hw_intake_refuse(m, HW_REFUSED_RETAINED);
-		return false;
-	}
-	struct hw_device *d = hw_monitor_at(m, i);
-	unsigned number = number_of_filter(m, msg);
-	bool again = (d->will_on == number || d->will_on == HW_WILL_ANYWHERE) &&
-	             hw_device_state(d) == HW_STATE_ONLINE && !(d->flags & HW_FLAG_GOODBYE);
-	d->will_on = number & 7U;
-	bool returns = m->groups.all[d->group]->bridged && hw_hearing_returns(&m->hearing, d->group);
-	if (!returns && !(again && is_one_of_many(m, now, i)))
-		return true;
-	hw_monitor_emit_device(m, HW_OUT_STATUS, i);
-	hw_intake_refuse(m, HW_REFUSED_RETAINED);
-	return false;
-}
-
-/*
- * Whether a message with the retain flag that is no goodbye counts. It counts if the device is offline by a retained
- * goodbye on the same filter: the message has replaced the goodbye, so the device has reconnected. In any other case
- * the message may be older than the goodbye.
- */
-static bool replaces_goodbye(struct hw_monitor *m, const struct hw_message *msg, const struct intake *in, uint32_t i,
-                             const struct hw_payload *payload)
-{
-	if (i == HW_NIL || (in->match != HW_MATCH_GOODBYE && !(payload && payload->birth)))
-		return false;
-	struct hw_device *d = hw_monitor_at(m, i);
-	if (d->will_on != HW_WILL_ANYWHERE && (!d->will_on || d->will_on != number_of_filter(m, msg)))
-		return false;
-	d->will_on = 0;
-	return d->flags & HW_FLAG_GOODBYE ||
-	       (hw_device_state(d) == HW_STATE_OFFLINE && hw_device_reason(d) == HW_REASON_WILL);
-}
-
-static bool counts_flagged(struct hw_monitor *m, struct hw_now now, const struct hw_message *msg,
-                           const struct intake *in, uint32_t i, const struct hw_payload *payload)
-{
-	if (i == HW_NIL)
-		i = hw_registry_find(m->registry, in->id, in->id_len);
-	if (payload && payload->goodbye)
-		return take_flagged_goodbye(m, now, msg, i);
-	if (replaces_goodbye(m, msg, in, i, payload))
-		return true;
-	refuse_flagged(m, in->group);
-	return false;
-}
-
-static void take_message(struct hw_monitor *m, struct hw_now now, const struct hw_message *msg, const struct intake *in,
-                         uint32_t i)
+static void take_message(struct hw_monitor *m, struct hw_now now, const struct hw_message *msg,
+                         const struct hw_intake *in, uint32_t i)
 {
 	struct hw_payload p, *payload;
-	bool history = is_history(m, msg), adopting = history && m->conf.adopt_by;
+	bool history = hw_retained_is_history(m, msg), adopting = history && m->conf.adopt_by;
 	if (history && !adopting) {
 		hw_intake_refuse(m, HW_REFUSED_RETAINED);
 		return;
@@ -399,12 +218,12 @@ static void take_message(struct hw_monitor *m, struct hw_now now, const struct h
 		payload = read_goodbye(m->groups.all[in->group], msg, payload, &p);
 	if (payload && p.kind == HW_PAYLOAD_MONITOR) {
 		if (adopting && strcmp(p.by, m->conf.adopt_by) == 0)
-			adopt_status(m, now, msg, in, &p);
+			hw_retained_adopt(m, now, msg, in, &p);
 		take_canary(m, now, msg, &p);
 		leave_out(m, &p, in->group);
 	} else if (history) {
 		hw_intake_refuse(m, HW_REFUSED_RETAINED);
-	} else if (!is_flagged(m, msg, in->group) || counts_flagged(m, now, msg, in, i, payload)) {
+	} else if (!hw_retained_is_flagged(m, msg, in->group) || hw_retained_counts(m, now, msg, in, i, payload)) {
 		take_device(m, now, msg, in, i, payload);
 	}
 	if (payload)
@@ -413,7 +232,8 @@ static void take_message(struct hw_monitor *m, struct hw_now now, const struct h
 
 /* Handles a message on a status topic. Only a monitor without a store subscribes to these topics, to read its own
  * statuses. */
-static void take_status(struct hw_monitor *m, struct hw_now now, const struct hw_message *msg, const struct intake *in)
+static void take_status(struct hw_monitor *m, struct hw_now now, const struct hw_message *msg,
+                        const struct hw_intake *in)
 {
 	struct hw_payload p;
 	if (!m->conf.adopt_by || msg->truncated) {
@@ -423,7 +243,7 @@ static void take_status(struct hw_monitor *m, struct hw_now now, const struct hw
 	hw_payload_decode(&p, msg->payload, msg->payload_len);
 	bool monitors = p.kind == HW_PAYLOAD_MONITOR;
 	if (monitors && msg->retained && strcmp(p.by, m->conf.adopt_by) == 0)
-		adopt_status(m, now, msg, in, &p);
+		hw_retained_adopt(m, now, msg, in, &p);
 	if (monitors)
 		count_monitors(m, &p);
 	else
@@ -473,12 +293,12 @@ static void take_element(struct hw_monitor *m, struct hw_now now, uint16_t group
 static bool judge_batch(struct hw_monitor *m, struct hw_now now, const struct hw_message *msg, uint16_t group)
 {
 	struct hw_payload p;
-	if (is_history(m, msg)) {
+	if (hw_retained_is_history(m, msg)) {
 		hw_intake_refuse(m, HW_REFUSED_RETAINED);
 		return false;
 	}
-	if (is_flagged(m, msg, group)) {
-		refuse_flagged(m, group);
+	if (hw_retained_is_flagged(m, msg, group)) {
+		hw_retained_refuse(m, group);
 		return false;
 	}
 	if (!msg->truncated && hw_batch_valid(msg->payload, msg->payload_len))
@@ -501,7 +321,7 @@ static bool judge_batch(struct hw_monitor *m, struct hw_now now, const struct hw
  * Applies the elements of a batch while `*budget` lasts. Checking the batch also costs budget, in proportion to its
  * length. Returns whether the batch is finished.
  */
-static bool take_batch(struct hw_monitor *m, struct hw_now now, struct hw_message *msg, const struct intake *in,
+static bool take_batch(struct hw_monitor *m, struct hw_now now, struct hw_message *msg, const struct hw_intake *in,
                        unsigned *budget)
 {
 	struct hw_element e;
@@ -538,7 +358,7 @@ static void take_answer(struct hw_monitor *m, struct hw_now now, const struct hw
 
 /* Finds the group and the id of a message. `room` is the memory for an id that gets the group's prefix or consists of
  * captures. */
-static void match(struct hw_monitor *m, const struct hw_message *msg, struct intake *in, char room[HW_ID_MAX + 1])
+static void match(struct hw_monitor *m, const struct hw_message *msg, struct hw_intake *in, char room[HW_ID_MAX + 1])
 {
 	const struct hw_topic *by = NULL;
 	in->match = hw_groups_match(&m->groups, msg->topic, msg->topic_len, msg->payload_len == 0, &in->group, &in->id,
@@ -573,7 +393,7 @@ static void match(struct hw_monitor *m, const struct hw_message *msg, struct int
 
 /* The groups, ids and records of a batch's messages. */
 struct batch {
-	struct intake in[HW_BATCH];
+	struct hw_intake in[HW_BATCH];
 	struct hw_id ids[HW_BATCH];
 	uint32_t asked[HW_BATCH], found[HW_BATCH];
 	char room[HW_BATCH][HW_ID_MAX + 1];
@@ -588,7 +408,7 @@ static void find_answers(const struct hw_monitor *m, const struct hw_message *ms
 		bool answer = hw_probe_is_answer(m, len, &msgs[k]);
 		if (!answer && !hw_probe_is_asked(&msgs[k]))
 			continue;
-		b->in[k] = (struct intake){.match = answer ? HW_MATCH_ANSWER : HW_MATCH_IGNORED};
+		b->in[k] = (struct hw_intake){.match = answer ? HW_MATCH_ANSWER : HW_MATCH_IGNORED};
 		b->found[k] = HW_NIL;
 	}
 }
@@ -598,7 +418,7 @@ static void find_answers(const struct hw_monitor *m, const struct hw_message *ms
 static void look_up(struct hw_monitor *m, const struct hw_message *msgs, size_t n, struct batch *b)
 {
 	for (size_t k = 0; k < n; k++) {
-		struct intake *in = &b->in[k];
+		struct hw_intake *in = &b->in[k];
 		match(m, &msgs[k], in, b->room[k]);
 		bool known = in->match == HW_MATCH_HEARTBEAT || in->match == HW_MATCH_GOODBYE;
 		bool usable = known && in->id_len > 0 && in->id_len <= HW_ID_MAX;
@@ -631,7 +451,7 @@ static void take_learning(struct hw_monitor *m, struct hw_now now, const struct 
  * never takes this path.
  */
 static bool take_plain(struct hw_monitor *m, struct hw_now now, const struct hw_moment *t, const struct hw_message *msg,
-                       const struct intake *in, uint32_t i)
+                       const struct hw_intake *in, uint32_t i)
 {
 	if (i == HW_NIL || in->match != HW_MATCH_HEARTBEAT || msg->payload_len > 0 || msg->retained || msg->truncated)
 		return false;
@@ -668,7 +488,7 @@ static void skip_byte_order_mark(struct hw_message *msg)
  * matches no device's filter, or it is an old retained message and no status that is learned. While the retained values
  * still arrive, the retain flag does not show that a message is old. */
 static bool take_upstream(struct hw_monitor *m, struct hw_now now, const struct hw_message *msg,
-                          const struct intake *in)
+                          const struct hw_intake *in)
 {
 	/* A group's filter may match the topic too. Then a connection for heartbeats may deliver an older value
 	 * later. So only the connection that subscribed to the topics of `while` counts. */
@@ -678,7 +498,7 @@ static bool take_upstream(struct hw_monitor *m, struct hw_now now, const struct 
 	if (!hw_upstream_take(&m->upstream, &m->groups, msg, &awaited))
 		return false;
 	hw_monitor_note_upstream(m, now);
-	bool history = msg->retained && (!m->conf.as_published || awaited) && !is_adopted(m, msg);
+	bool history = msg->retained && (!m->conf.as_published || awaited) && !hw_retained_is_adopted(m, msg);
 	return history || in->match == HW_MATCH_NONE || in->match == HW_MATCH_IGNORED;
 }
 
@@ -696,7 +516,7 @@ size_t hw_monitor_messages(struct hw_monitor *m, struct hw_now now, struct hw_me
 	if (m->hearing.deaf_groups)
 		hw_hearing_wake(&m->hearing);
 	for (size_t k = 0; k < n; k++) {
-		const struct intake *in = &b.in[k];
+		const struct hw_intake *in = &b.in[k];
 		if (m->upstream.n > 0 && take_upstream(m, now, &msgs[k], in))
 			continue;
 		if (take_plain(m, now, &t, &msgs[k], in, b.found[k]) || in->match == HW_MATCH_CLEARING)

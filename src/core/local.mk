@@ -22,6 +22,7 @@ libheartwheel_a_SOURCES = \
 	src/core/gate.c \
 	src/core/goodbye.c \
 	src/core/group.c \
+	src/core/group_compile.c \
 	src/core/hearing.c \
 	src/core/hearing_table.c \
 	src/core/idstore.c \
@@ -53,6 +54,7 @@ libheartwheel_a_SOURCES = \
 	src/core/probe_time.c \
 	src/core/registry.c \
 	src/core/report.c \
+	src/core/retained_intake.c \
 	src/core/sight.c \
 	src/core/takers.c \
 	src/core/timeout.c \

@@ -28,6 +28,8 @@ heartwheelctl_SOURCES = \
 	src/ctl/task_show.c \
 	src/ctl/text.c \
 	src/ctl/top.c \
+	src/ctl/top_draw.c \
+	src/ctl/top_list.c \
 	src/ctl/top_view.c \
 	src/ctl/user.c \
 	src/ctl/watch.c \

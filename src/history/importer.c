@@ -4,12 +4,11 @@
  * importer's last successful commit. After any SQL failure, the importer reconnects and reads the offsets from SQL. So
  * if the answer to a COMMIT was lost, the importer learns whether the batch was written.
  */
-#include "history/importer.h"
+#include "history/importer_priv.h"
 
 #include <errno.h>
 #include <event2/event.h>
 #include <inttypes.h>
-#include <pthread.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -18,11 +17,9 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#include "history/ledger.h"
 #include "link/clock.h"
 #include "link/trouble.h"
 
-#define LINES_MAX     64
 #define AGAIN_MAX_S   60
 #define EXPIRE_MS     60000 /* pause between expiry runs that delete everything old */
 #define EXPIRE_ROUNDS 8     /* while many entries wait, old rows are deleted only once in so many rounds */
@@ -30,50 +27,12 @@
 #define REDIS_MS      1000
 #define MOMENT_MS     1000
 
-/* The parts of Redis that are read: the streams, and the hashes of devices. */
-enum { HASHES = HW_STREAMS, PARTS };
-
 static const char *part_name(int part)
 {
-	return part == HASHES ? "device:state:*" : hw_entry_stream_name((enum hw_stream)part);
+	return part == HW_PART_HASHES ? "device:state:*" : hw_entry_stream_name((enum hw_stream)part);
 }
 
 static const double batch_bounds[] = {.005, .01, .025, .05, .1, .25, .5, 1, 2.5, 10};
-
-struct line {
-	enum hw_log_level level;
-	char text[700];
-};
-
-struct hw_importer {
-	struct hw_importer_conf conf;
-	const struct hw_importer_ops *ops;
-	void *arg;
-	struct hw_source *source; /* owned */
-	pthread_t thread;
-	bool running;
-	int wake_fd;
-	struct event *wake;
-
-	pthread_mutex_t lock; /* guards the members up to lost_lines */
-	struct hw_importer_view view;
-	struct line lines[LINES_MAX];
-	unsigned n_lines, lost_lines;
-
-	/* used by the thread alone */
-	struct hw_ledger *ledger; /* NULL: SQL is away */
-	struct hw_stream_cursor cursor[HW_STREAMS];
-	bool cursors_known; /* true after the offsets were read from SQL once */
-	unsigned again_s, rounds;
-	int64_t sql_at_ms, expire_at_ms, lag_at_ms; /* monotonic */
-	int64_t pending_ms;       /* time of the gap after which the hashes must be read; 0: there is none */
-	bool refused[PARTS];      /* Redis refuses to let this part be read */
-	char refusal[HW_SQL_WHY]; /* text of the last refusal */
-	int64_t hashes_at_ms;     /* monotonic; after a refusal, hashes are not read before */
-	bool emptied;             /* see hw_ledger_read_pending() */
-	bool half_reported, redis_reported;
-	int64_t odd_reported_ms[HW_ODD_KINDS]; /* monotonic */
-};
 
 /* --- log lines -------------------------------------------------------------------------------------------------- */
 
@@ -84,10 +43,10 @@ __attribute__((format(printf, 3, 4))) static void report(struct hw_importer *c, 
 	va_list args;
 	va_start(args, format);
 	pthread_mutex_lock(&c->lock);
-	if (c->n_lines == LINES_MAX) {
+	if (c->n_lines == HW_IMPORTER_LINES) {
 		c->lost_lines++;
 	} else {
-		struct line *l = &c->lines[c->n_lines++];
+		struct hw_importer_line *l = &c->lines[c->n_lines++];
 		l->level = level;
 		vsnprintf(l->text, sizeof(l->text), format, args);
 	}
@@ -99,7 +58,7 @@ __attribute__((format(printf, 3, 4))) static void report(struct hw_importer *c, 
 static void on_wake(evutil_socket_t fd, short what, void *arg)
 {
 	struct hw_importer *c = arg;
-	struct line l;
+	struct hw_importer_line l;
 	uint64_t n;
 	bool more = true;
 	(void)what;
@@ -136,7 +95,7 @@ static int64_t mono_ms(void)
 static void show_redis(struct hw_importer *c, bool up)
 {
 	bool all = up;
-	for (int i = 0; i < PARTS; i++)
+	for (int i = 0; i < HW_PARTS; i++)
 		all &= !c->refused[i];
 	pthread_mutex_lock(&c->lock);
 	c->view.redis = all;
@@ -154,9 +113,7 @@ static void show_redis(struct hw_importer *c, bool up)
 	c->redis_reported = up;
 }
 
-/* Logs when Redis begins or ceases to refuse the reading of a part. `rc`: the result of the read; hw_source_why() has
- * the text. */
-static void note_refusal(struct hw_importer *c, int part, int rc)
+void hw_importer_note_refusal(struct hw_importer *c, int part, int rc)
 {
 	bool refused = rc == -EACCES, before = c->refused[part];
 	if (rc && !refused)
@@ -204,7 +161,7 @@ static void give_sql_up(struct hw_importer *c, const char *why)
 	c->sql_at_ms = mono_ms() + c->again_s * 1000;
 }
 
-static void account_rows(struct hw_importer *c)
+void hw_importer_account_rows(struct hw_importer *c)
 {
 	char row[HW_ENTRY_NAME];
 	uint64_t n = hw_ledger_odd(c->ledger, row);
@@ -225,7 +182,7 @@ static int read_cursors(struct hw_importer *c)
 	int rc = 0;
 	for (int i = 0; rc == 0 && i < HW_STREAMS; i++)
 		rc = hw_ledger_cursor(c->ledger, (enum hw_stream)i, &c->cursor[i]);
-	account_rows(c);
+	hw_importer_account_rows(c);
 	c->cursors_known |= rc == 0;
 	return rc ? rc : hw_ledger_read_pending(c->ledger, &c->pending_ms, &c->emptied);
 }
@@ -279,8 +236,7 @@ static void report_gap(struct hw_importer *c, enum hw_stream stream, const struc
 		       lost, part_name((int)stream));
 }
 
-/* Logs each kind at most once in 10 s. */
-static void report_odd(struct hw_importer *c, int part, const struct hw_source_page *p)
+void hw_importer_report_odd(struct hw_importer *c, int part, const struct hw_source_page *p)
 {
 	static const char *const whats[HW_ODD_KINDS] = {
 		[HW_ODD_FIELDS] = "skipped: a field is missing or malformed",
@@ -316,7 +272,7 @@ static void account(struct hw_importer *c, enum hw_stream stream, const struct h
 	                                              HW_ROWS_INCIDENT};
 	int64_t now_ms = hw_clock_now().wall_ms;
 	int64_t lag_ms = p->to.id.ms < (uint64_t)now_ms ? now_ms - (int64_t)p->to.id.ms : 0;
-	report_odd(c, (int)stream, p);
+	hw_importer_report_odd(c, (int)stream, p);
 	pthread_mutex_lock(&c->lock);
 	c->view.cursor[stream] = c->cursor[stream];
 	c->view.rows[kinds[stream]] += fresh;
@@ -396,7 +352,7 @@ static int write_batch(struct hw_importer *c, enum hw_stream stream, struct hw_s
 		return rc;
 	c->again_s = 0;
 	c->cursor[stream] = p->to;
-	account_rows(c);
+	hw_importer_account_rows(c);
 	if (p->gap.any && stream == HW_STREAM_EVENTS)
 		rc = hw_ledger_read_pending(c->ledger, &c->pending_ms, &c->emptied);
 	account(c, stream, p, fresh, (double)(hw_clock_mono().ns - began.ns) / 1e9);
@@ -405,16 +361,11 @@ static int write_batch(struct hw_importer *c, enum hw_stream stream, struct hw_s
 	return rc;
 }
 
-/*
- * Copies a batch of a stream's entries from Redis to SQL: the next ones after the stored offset. Sets *more if the
- * stream has further entries. Returns 0; -ENOTCONN; -EACCES if Redis refuses the read (logged here); -EIO if SQL
- * failed.
- */
-static int copy_batch(struct hw_importer *c, enum hw_stream stream, bool *more)
+int hw_importer_copy_batch(struct hw_importer *c, enum hw_stream stream, bool *more)
 {
 	struct hw_source_page page;
 	int rc = hw_source_read(c->source, stream, &c->cursor[stream], &page);
-	note_refusal(c, (int)stream, rc);
+	hw_importer_note_refusal(c, (int)stream, rc);
 	if (rc)
 		return rc;
 	if (is_moved(&page)) {
@@ -425,122 +376,6 @@ static int copy_batch(struct hw_importer *c, enum hw_stream stream, bool *more)
 	*more |= page.more;
 	account(c, stream, &page, 0, 0);
 	return 0;
-}
-
-/* --- reading hashes after a gap --------------------------------------------------------------------------------- */
-
-/* Reads the events up to their present end. */
-static int read_to_end(struct hw_importer *c)
-{
-	bool more = true;
-	int rc = 0;
-	while (rc == 0 && more && !hw_source_is_woken(c->source)) {
-		more = false;
-		rc = copy_batch(c, HW_STREAM_EVENTS, &more);
-	}
-	return hw_source_is_woken(c->source) ? -ENOTCONN : rc;
-}
-
-static int write_found(struct hw_importer *c, const struct hw_entry *entries, size_t n)
-{
-	uint64_t fresh = 0;
-	int rc = hw_ledger_begin_found(c->ledger);
-	for (size_t i = 0; rc == 0 && i < n; i++) {
-		int one = hw_ledger_event(c->ledger, &entries[i], true);
-		fresh += one > 0;
-		rc = one < 0 ? one : 0;
-	}
-	if (rc == 0)
-		rc = hw_ledger_commit(c->ledger);
-	if (rc == 0)
-		account_rows(c);
-	pthread_mutex_lock(&c->lock);
-	c->view.rows[HW_ROWS_FOUND] += rc == 0 ? fresh : 0;
-	pthread_mutex_unlock(&c->lock);
-	return rc;
-}
-
-/* Removes from the array each device that has a hash in Redis. If devices are left, reads the events to their end.
- * Returns 0, or the error of read_to_end(). */
-static int keep_forgotten(struct hw_importer *c, struct hw_entry *entries, size_t *n)
-{
-	bool *has = calloc(*n, sizeof(*has));
-	size_t left = 0;
-	int rc = has ? hw_source_has(c->source, entries, has, *n) : -ENOTCONN;
-	note_refusal(c, HASHES, rc);
-	for (size_t i = 0; rc == 0 && i < *n; i++)
-		if (!has[i])
-			entries[left++] = entries[i];
-	*n = left;
-	free(has);
-	/* All entries that were written before the check are imported before a device counts as forgotten. An entry
-	 * that is written later has a newer seq than the entry that is made here. */
-	return rc == 0 && left > 0 ? read_to_end(c) : rc;
-}
-
-/*
- * Finds devices that were forgotten in a gap. If the stream is still the same one, a known device that has no hash was
- * forgotten. The begin of the gap is used as the time.
- */
-static int find_forgotten(struct hw_importer *c, int64_t gap_ms)
-{
-	size_t cap = c->conf.source.page / 4 + 1, n = 0;
-	struct hw_entry *some = malloc(cap * sizeof(*some));
-	int64_t dev = 0;
-	int rc = some ? 0 : -ENOTCONN;
-	do {
-		if (rc == 0)
-			rc = hw_ledger_silent(c->ledger, gap_ms, &dev, some, cap, &n);
-		size_t gone = n;
-		if (rc == 0 && n > 0)
-			rc = keep_forgotten(c, some, &gone);
-		if (rc == 0 && n > 0 && gone > 0 && c->pending_ms == gap_ms)
-			rc = write_found(c, some, gone);
-	} while (rc == 0 && n > 0 && c->pending_ms == gap_ms);
-	free(some);
-	return rc;
-}
-
-static void account_hashes(struct hw_importer *c, const struct hw_source_page *p)
-{
-	report_odd(c, HASHES, p);
-	pthread_mutex_lock(&c->lock);
-	for (int i = 0; i < HW_ODD_KINDS; i++)
-		c->view.odd[i] += p->odd[i];
-	pthread_mutex_unlock(&c->lock);
-}
-
-/*
- * Reads the hash of each device after a gap. The hash contains the device's last transition. Redis writes the hash and
- * the stream's entry in one step. So a transition that is in the hash, but not in the stream up to its end at that
- * time, was lost in the gap.
- */
-static int read_back(struct hw_importer *c)
-{
-	struct hw_source_page page;
-	char cursor[32] = "0";
-	int64_t gap_ms = c->pending_ms;
-	int rc;
-	do {
-		rc = hw_source_scan(c->source, cursor, &page);
-		note_refusal(c, HASHES, rc);
-		if (rc == 0)
-			account_hashes(c, &page);
-		struct hw_entry *kept = rc == 0 && page.n > 0 ? malloc(page.n * sizeof(*kept)) : NULL;
-		if (rc || (page.n > 0 && !kept))
-			return rc ? rc : -ENOTCONN;
-		if (kept)
-			memcpy(kept, page.entries, page.n * sizeof(*kept));
-		rc = page.n > 0 ? read_to_end(c) : 0;
-		if (rc == 0 && page.n > 0)
-			rc = write_found(c, kept, page.n);
-		free(kept);
-	} while (rc == 0 && strcmp(cursor, "0") != 0);
-	if (rc == 0 && !c->emptied)
-		rc = find_forgotten(c, gap_ms);
-	if (rc == 0)
-		rc = hw_ledger_paid(c->ledger, gap_ms);
-	return rc ? rc : hw_ledger_read_pending(c->ledger, &c->pending_ms, &c->emptied);
 }
 
 /* --- rounds ----------------------------------------------------------------------------------------------------- */
@@ -600,15 +435,15 @@ static int one_round(struct hw_importer *c)
 	/* The entries about a planned outage come after the transitions of its device, so the device is known. */
 	for (int i = 0; rc == 0 && i < HW_STREAMS; i++)
 		if (i != HW_STREAM_INCIDENTS || !more_events)
-			rc = unless_refused(
-				copy_batch(c, (enum hw_stream)i, i == HW_STREAM_EVENTS ? &more_events : &more));
+			rc = unless_refused(hw_importer_copy_batch(c, (enum hw_stream)i,
+			                                           i == HW_STREAM_EVENTS ? &more_events : &more));
 	if (rc == 0 && c->pending_ms && !more_events && mono_ms() >= c->hashes_at_ms) {
-		rc = read_back(c);
+		rc = hw_importer_read_back(c);
 		if (rc == -EACCES)
 			c->hashes_at_ms = mono_ms() + REDIS_MS;
 		rc = unless_refused(rc);
 	}
-	c->refused[HASHES] &= c->pending_ms != 0;
+	c->refused[HW_PART_HASHES] &= c->pending_ms != 0;
 	more |= more_events;
 	c->rounds++;
 	if (rc == 0)

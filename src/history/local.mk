@@ -12,6 +12,7 @@ libhistory_a_SOURCES = \
 	src/history/ledger_texts.c \
 	src/history/outages.c \
 	src/history/query_worker.c \
+	src/history/read_back.c \
 	src/history/report.c \
 	src/history/schema.c \
 	src/history/seen.c \

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * See loader.h. The steps run one after the other. A step sends its commands in batches, and ends when all answers have
- * arrived. Each command reads a bounded page, so no answer is large. Cost: a command for each open incident and its
- * members, and one for each offline device; a million devices take some seconds.
+ * See loader.h; loader_devices.c reads the devices and members. The steps run one after the other. A step sends its
+ * commands in batches, and ends when all answers have arrived. Each command reads a bounded page, so no answer is
+ * large. Cost: a command for each open incident and its members, and one for each offline device; a million devices
+ * take some seconds.
  *
  * A text in Redis that cannot be used is counted and left out. But without device:offline and device:events every
  * device would count as online, so the load fails if one of these keys has another type. If device:unseen has another
  * type, the devices that were unseen at the last commit still count as unseen.
  */
-#include "alert/state/loader.h"
+#include "alert/state/loader_priv.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -29,44 +30,17 @@
 #define BATCH         200    /* commands that wait for their answers */
 #define INCIDENTS_MAX 200000 /* ids in device:incidents that are read */
 #define SILENCES_MAX  1000
-#define SCAN_COUNT    "500"
 #define RECALL_PAGES  100
 #define RECALL_COUNT  "1000"
 #define RESENT_MS     900000  /* incidents that ended within this time are passed to an alertmanager again */
 #define UNCLEAN_JUMP  100     /* numbers that messages without Redis may have used */
 #define SCANS_MAX     1000000 /* the most ZSCAN and HSCAN of a load; a faulty server might return cursors without end */
 
-enum step { OFFSETS, IDS, INCIDENTS, RECENT, DEVICES, MEMBERS, SILENCES, RECEIVERS, RECALL, END };
-
-struct list {
-	char **at;
-	size_t n, cap;
-};
-
-struct hw_alert_loader {
-	struct hw_alert_app *app;
-	struct hw_incidents *engine; /* owned until it is loaded */
-	unsigned run;                /* answers to an earlier load are ignored */
-	bool busy, first, clean, skip, failed, has_why;
-	uint64_t commits;
-	enum step step;
-	size_t awaited, next; /* next: of the step's list */
-	struct list incidents, recent, silences;
-	char cursor[24];      /* of device:offline, then of device:unseen */
-	bool unseen, scanned; /* unseen: device:offline is scanned; scanned: both are */
-	unsigned pages, scans;
-	struct hw_stream_id recalled;
-	struct hw_alert_offset offsets[HW_ALERT_STREAMS];
-	int64_t now_ms, bound_ms;                     /* bound_ms: of hw_alert_bound_ms() */
-	char why[HW_ALERT_KEY_MAX + HW_TROUBLE_TEXT]; /* why the last load failed; "": it has not failed, or
-	                                               * hw_alert_store_why() has the reason */
-};
-
-/* A command that waits for its answer. `name`: the device, incident, silence or receiver of the command. */
+/* A command that waits for its answer. */
 struct question {
 	struct hw_alert_loader *l;
 	unsigned run;
-	void (*read)(struct hw_alert_loader *l, const char *name, const redisReply *r);
+	hw_alert_loader_read *read;
 	char name[];
 };
 
@@ -74,15 +48,15 @@ static void go_on(struct hw_alert_loader *l);
 
 /* --- lists -------------------------------------------------------------------------------------------------------- */
 
-static void list_fini(struct list *t)
+static void list_fini(struct hw_alert_loader_list *t)
 {
 	for (size_t k = 0; k < t->n; k++)
 		free(t->at[k]);
 	free(t->at);
-	*t = (struct list){0};
+	*t = (struct hw_alert_loader_list){0};
 }
 
-static void list_add(struct hw_alert_loader *l, struct list *t, const char *text)
+static void list_add(struct hw_alert_loader *l, struct hw_alert_loader_list *t, const char *text)
 {
 	if (t->n == t->cap) {
 		size_t cap = t->cap ? 2 * t->cap : 256;
@@ -99,7 +73,7 @@ static void list_add(struct hw_alert_loader *l, struct list *t, const char *text
 }
 
 /* Reads the ids in an array. Other texts are counted and left out. */
-static void list_read(struct hw_alert_loader *l, struct list *t, const redisReply *r, size_t max)
+static void list_read(struct hw_alert_loader *l, struct hw_alert_loader_list *t, const redisReply *r, size_t max)
 {
 	for (size_t i = 0; r->type == REDIS_REPLY_ARRAY && i < r->elements && t->n < max; i++) {
 		const redisReply *id = r->element[i];
@@ -142,9 +116,8 @@ static void on_answer(void *arg, const redisReply *r)
 	free(q);
 }
 
-static void ask(struct hw_alert_loader *l,
-                void (*read)(struct hw_alert_loader *l, const char *name, const redisReply *r), const char *name,
-                const char *const *words)
+void hw_alert_loader_ask(struct hw_alert_loader *l, hw_alert_loader_read *read, const char *name,
+                         const char *const *words)
 {
 	struct question *q = malloc(sizeof(*q) + strlen(name) + 1);
 	if (!q) {
@@ -161,8 +134,7 @@ static void ask(struct hw_alert_loader *l,
 	free(q);
 }
 
-/* Notes that the key `key` cannot be read. */
-static void refused(struct hw_alert_loader *l, const char *key, const redisReply *r)
+void hw_alert_loader_refused(struct hw_alert_loader *l, const char *key, const redisReply *r)
 {
 	char text[HW_TROUBLE_TEXT];
 	hw_trouble_text(r->type == REDIS_REPLY_ERROR ? r->str : "ERR the answer makes no sense", text);
@@ -171,30 +143,26 @@ static void refused(struct hw_alert_loader *l, const char *key, const redisReply
 	l->app->counts.unusable[HW_ALERT_UNUSABLE_KEY]++;
 }
 
-/* Makes the load fail, because it needs the key `key`. */
-static void fail(struct hw_alert_loader *l, const char *key, const redisReply *r)
+void hw_alert_loader_fail(struct hw_alert_loader *l, const char *key, const redisReply *r)
 {
-	refused(l, key, r);
+	hw_alert_loader_refused(l, key, r);
 	l->failed = true;
 	hw_log_limited(l->app->log, HW_ALERT_LIMIT_UNUSABLE, HW_LOG_ERROR, "the state cannot be loaded: %s", l->why);
 }
 
-/* Counts a scan. Returns false after the last one that a load may make. */
-static bool may_scan(struct hw_alert_loader *l)
+bool hw_alert_loader_may_scan(struct hw_alert_loader *l)
 {
 	l->failed |= ++l->scans > SCANS_MAX;
 	return !l->failed;
 }
 
-/* Asks for HEAD:NAME:TAIL. */
-static void ask_key(struct hw_alert_loader *l,
-                    void (*read)(struct hw_alert_loader *l, const char *name, const redisReply *r), const char *name,
-                    const char *command, const char *head, const char *tail)
+void hw_alert_loader_ask_key(struct hw_alert_loader *l, hw_alert_loader_read *read, const char *name,
+                             const char *command, const char *head, const char *tail)
 {
 	char rest[HW_ALERT_KEY_MAX], key[HW_ALERT_KEY_MAX];
 	snprintf(rest, sizeof(rest), "%s%.300s%s", head, name, tail);
 	hw_alert_store_key(l->app->store, rest, key);
-	ask(l, read, name, (const char *[]){command, key, NULL});
+	hw_alert_loader_ask(l, read, name, (const char *[]){command, key, NULL});
 }
 
 /* --- the offsets, the groups, the ids ----------------------------------------------------------------------------- */
@@ -223,7 +191,7 @@ static void read_end(struct hw_alert_loader *l, const char *name, const redisRep
 		if (strcmp(name, hw_alert_stream_name((enum hw_alert_stream)k)) != 0)
 			continue;
 		if (k == HW_ALERT_EVENTS && r->type != REDIS_REPLY_ARRAY)
-			fail(l, hw_alert_stream_key(l->app, HW_ALERT_EVENTS, key), r);
+			hw_alert_loader_fail(l, hw_alert_stream_key(l->app, HW_ALERT_EVENTS, key), r);
 		else if (!l->offsets[k].known)
 			l->offsets[k] = (struct hw_alert_offset){hw_stream_newest(r), true};
 	}
@@ -239,13 +207,13 @@ static void read_groups(struct hw_alert_loader *l, const char *name, const redis
 static void ask_offsets(struct hw_alert_loader *l)
 {
 	char key[HW_ALERT_KEY_MAX];
-	ask_key(l, read_alert, "", "HGETALL", "alert", "");
+	hw_alert_loader_ask_key(l, read_alert, "", "HGETALL", "alert", "");
 	for (int k = 0; k < HW_ALERT_STREAMS; k++) {
 		hw_alert_stream_key(l->app, (enum hw_alert_stream)k, key);
-		ask(l, read_end, hw_alert_stream_name((enum hw_alert_stream)k),
-		    (const char *[]){"XREVRANGE", key, "+", "-", "COUNT", "1", NULL});
+		hw_alert_loader_ask(l, read_end, hw_alert_stream_name((enum hw_alert_stream)k),
+		                    (const char *[]){"XREVRANGE", key, "+", "-", "COUNT", "1", NULL});
 	}
-	ask_key(l, read_groups, "", "HGETALL", "groups", "");
+	hw_alert_loader_ask_key(l, read_groups, "", "HGETALL", "groups", "");
 }
 
 static void read_incidents(struct hw_alert_loader *l, const char *name, const redisReply *r)
@@ -270,11 +238,12 @@ static void ask_ids(struct hw_alert_loader *l)
 {
 	char key[HW_ALERT_KEY_MAX], from[24];
 	hw_alert_store_key(l->app->store, "incidents", key);
-	ask(l, read_incidents, "", (const char *[]){"ZRANGE", key, "0", "199999", NULL});
+	hw_alert_loader_ask(l, read_incidents, "", (const char *[]){"ZRANGE", key, "0", "199999", NULL});
 	hw_alert_store_key(l->app->store, "incidents:closed", key);
 	snprintf(from, sizeof(from), "%lld", (long long)(l->now_ms - RESENT_MS));
-	ask(l, read_recent, "", (const char *[]){"ZRANGEBYSCORE", key, from, "+inf", "LIMIT", "0", "10000", NULL});
-	ask_key(l, read_silences, "", "SMEMBERS", "silences", "");
+	hw_alert_loader_ask(l, read_recent, "",
+	                    (const char *[]){"ZRANGEBYSCORE", key, from, "+inf", "LIMIT", "0", "10000", NULL});
+	hw_alert_loader_ask_key(l, read_silences, "", "SMEMBERS", "silences", "");
 }
 
 /* --- incidents ---------------------------------------------------------------------------------------------------- */
@@ -345,152 +314,6 @@ static void read_ended(struct hw_alert_loader *l, const char *id, const redisRep
 		each_sent(l, r, &v, false);
 }
 
-/* --- devices and members ------------------------------------------------------------------------------------------ */
-
-static void read_state(struct hw_alert_loader *l, const char *id, const redisReply *r)
-{
-	struct hw_incident_entry entry;
-	if (!hw_alert_state_read(id, r, l->bound_ms, &entry)) {
-		bool is_hash = r->type == REDIS_REPLY_ARRAY;
-		if (!is_hash || (r->elements > 0 && !hw_field_text(r, "state")))
-			hw_alert_unusable(l->app, HW_ALERT_UNUSABLE_DEVICE,
-			                  "the state of an offline device is unusable");
-		if (is_hash)
-			return;
-		/* device:offline names the device, but device:state:ID has another type and says nothing about the
-		 * device. So the device is loaded as offline. If it were left out, it would count as online again. */
-		entry = (struct hw_incident_entry){.id = id,
-		                                   .fact = HW_FACT_OFFLINE,
-		                                   .time_ms = hw_alert_now(l->app).wall_ms,
-		                                   .timeout_ms = -1,
-		                                   .wait_ms = -1};
-	}
-	hw_alert_watch_node(l->app->watch, entry.node);
-	l->failed |= hw_incidents_load_device(l->engine, &entry) != 0;
-}
-
-/* Handles the inventory's entry of an unseen device. `name`: since when it is unseen, a blank, and its id. */
-static void read_expected(struct hw_alert_loader *l, const char *name, const redisReply *r)
-{
-	char *id;
-	struct hw_alert_expected expected = {.group = ""};
-	struct hw_incident_entry entry = {.fact = HW_FACT_UNSEEN, .wait_ms = -1, .timeout_ms = -1};
-	entry.time_ms = strtoll(name, &id, 10);
-	if (entry.time_ms <= 0 || entry.time_ms > l->bound_ms)
-		entry.time_ms = l->now_ms;
-	entry.seq = (uint64_t)entry.time_ms;
-	entry.id = id + 1;
-	if (r->type == REDIS_REPLY_STRING)
-		hw_alert_expected_read(r->str, r->len, &expected);
-	entry.group = *expected.group ? expected.group : NULL;
-	entry.name = *expected.name ? expected.name : NULL;
-	entry.labels = *expected.labels ? expected.labels : NULL;
-	l->failed |= hw_incidents_load_device(l->engine, &entry) != 0;
-}
-
-static void ask_expected(struct hw_alert_loader *l, const char *id, const char *since_ms)
-{
-	char key[HW_ALERT_KEY_MAX], name[HW_ID_MAX + 32];
-	hw_alert_store_key(l->app->store, "expected", key);
-	snprintf(name, sizeof(name), "%.20s %s", since_ms, id);
-	ask(l, read_expected, name, (const char *[]){"HGET", key, id, NULL});
-}
-
-static void read_offline(struct hw_alert_loader *l, const char *name, const redisReply *r)
-{
-	(void)name;
-	bool is = r->type == REDIS_REPLY_ARRAY && r->elements == 2 && r->element[0]->type == REDIS_REPLY_STRING &&
-	          r->element[1]->type == REDIS_REPLY_ARRAY && r->element[0]->len < sizeof(l->cursor);
-	char key[HW_ALERT_KEY_MAX];
-	if (!is && l->unseen) {
-		refused(l, hw_alert_store_key(l->app->store, "unseen", key), r);
-		hw_log_limited(l->app->log, HW_ALERT_LIMIT_UNUSABLE, HW_LOG_ERROR,
-		               "cannot read which devices are unseen: %s", l->why);
-		l->scanned = true;
-		return;
-	}
-	if (!is) {
-		fail(l, hw_alert_store_key(l->app->store, "offline", key), r);
-		return;
-	}
-	bool unseen = l->unseen, ended = strcmp(r->element[0]->str, "0") == 0;
-	strcpy(l->cursor, r->element[0]->str);
-	l->scanned = unseen && ended;
-	l->unseen = unseen || ended;
-	const redisReply *list = r->element[1];
-	for (size_t i = 0; i + 1 < list->elements; i += 2) {
-		const redisReply *id = list->element[i];
-		if (id->type == REDIS_REPLY_STRING && hw_id_valid(id->str, id->len) && unseen)
-			ask_expected(l, id->str, list->element[i + 1]->str);
-		else if (id->type == REDIS_REPLY_STRING && hw_id_valid(id->str, id->len))
-			ask_key(l, read_state, id->str, "HGETALL", "state:", "");
-		else
-			hw_alert_unusable(l->app, HW_ALERT_UNUSABLE_DEVICE,
-			                  "device:offline or device:unseen has a member that is no device");
-	}
-}
-
-static void ask_devices(struct hw_alert_loader *l)
-{
-	char key[HW_ALERT_KEY_MAX];
-	hw_alert_store_key(l->app->store, l->unseen ? "unseen" : "offline", key);
-	if (may_scan(l))
-		ask(l, read_offline, "", (const char *[]){"ZSCAN", key, l->cursor, "COUNT", SCAN_COUNT, NULL});
-}
-
-static void scan_members(struct hw_alert_loader *l, const char *id, const char *cursor);
-
-/* device:unseen cannot be read: a device that was unseen at the last commit counts as unseen, unless it is offline. */
-static void keep_unseen(struct hw_alert_loader *l, const char *id, int64_t since_ms)
-{
-	char since[24];
-	struct hw_incident_entry entry = {.id = id,
-	                                  .fact = HW_FACT_UNSEEN,
-	                                  .time_ms = since_ms,
-	                                  .timeout_ms = -1,
-	                                  .wait_ms = -1,
-	                                  .seq = (uint64_t)since_ms};
-	if (hw_incidents_is_away(l->engine, id))
-		return;
-	l->failed |= hw_incidents_load_device(l->engine, &entry) != 0;
-	snprintf(since, sizeof(since), "%lld", (long long)since_ms);
-	ask_expected(l, id, since); /* for its group */
-}
-
-static void read_members(struct hw_alert_loader *l, const char *id, const redisReply *r)
-{
-	bool is = r->type == REDIS_REPLY_ARRAY && r->elements == 2 && r->element[0]->type == REDIS_REPLY_STRING &&
-	          r->element[1]->type == REDIS_REPLY_ARRAY;
-	const redisReply *list = is ? r->element[1] : NULL;
-	for (size_t i = 0; list && i + 1 < list->elements; i += 2) {
-		const redisReply *device = list->element[i], *value = list->element[i + 1];
-		enum hw_incident_class class;
-		int64_t since_ms;
-		uint64_t seq;
-		if (device->type == REDIS_REPLY_STRING && hw_id_valid(device->str, device->len) &&
-		    value->type == REDIS_REPLY_STRING &&
-		    hw_alert_member_read(value->str, l->bound_ms, &class, &since_ms, &seq)) {
-			if (l->has_why && strncmp(value->str, "unseen ", 7) == 0)
-				keep_unseen(l, device->str, since_ms);
-			l->failed |= hw_incidents_load_member(l->engine, id, device->str, class, since_ms, seq) != 0;
-		} else {
-			hw_alert_unusable(l->app, HW_ALERT_UNUSABLE_INCIDENT, "a member of incident %s is unusable",
-			                  id);
-		}
-	}
-	if (is && strcmp(r->element[0]->str, "0") != 0)
-		scan_members(l, id, r->element[0]->str);
-}
-
-static void scan_members(struct hw_alert_loader *l, const char *id, const char *cursor)
-{
-	char rest[HW_INCIDENT_ID + 32], key[HW_ALERT_KEY_MAX];
-	snprintf(rest, sizeof(rest), "incident:%s:members", id);
-	hw_alert_store_key(l->app->store, rest, key);
-	if (may_scan(l))
-		ask(l, read_members, id, (const char *[]){"HSCAN", key, cursor, "COUNT", SCAN_COUNT, NULL});
-}
-
 /* --- silences, receivers, transitions ------------------------------------------------------------------------------
  */
 
@@ -551,7 +374,7 @@ static void ask_receivers(struct hw_alert_loader *l)
 	struct hw_receiver_settings list[HW_INCIDENT_RECEIVERS];
 	size_t n = hw_alert_receivers(l->app->conf, list);
 	for (size_t k = 0; k < n; k++)
-		ask_key(l, read_receiver, list[k].name, "HGETALL", "receiver:", "");
+		hw_alert_loader_ask_key(l, read_receiver, list[k].name, "HGETALL", "receiver:", "");
 }
 
 /* Reads a page of transitions, the newest first. From them follows which devices flap. */
@@ -578,24 +401,25 @@ static void ask_recall(struct hw_alert_loader *l)
 	char key[HW_ALERT_KEY_MAX], to[HW_STREAM_ID_TEXT];
 	hw_alert_stream_key(l->app, HW_ALERT_EVENTS, key);
 	hw_stream_id_print(l->pages ? hw_stream_id_previous(l->recalled) : l->offsets[HW_ALERT_EVENTS].id, to);
-	ask(l, read_recall, "", (const char *[]){"XREVRANGE", key, to, "-", "COUNT", RECALL_COUNT, NULL});
+	hw_alert_loader_ask(l, read_recall, "",
+	                    (const char *[]){"XREVRANGE", key, to, "-", "COUNT", RECALL_COUNT, NULL});
 }
 
 /* --- the steps ---------------------------------------------------------------------------------------------------- */
 
 /* Sends the commands for the next elements of a list. Returns false after the last one. */
-static bool ask_list(struct hw_alert_loader *l, const struct list *t,
-                     void (*read)(struct hw_alert_loader *l, const char *name, const redisReply *r), const char *head)
+static bool ask_list(struct hw_alert_loader *l, const struct hw_alert_loader_list *t, hw_alert_loader_read *read,
+                     const char *head)
 {
 	for (size_t k = 0; k < BATCH && l->next < t->n; k++)
-		ask_key(l, read, t->at[l->next++], "HGETALL", head, "");
+		hw_alert_loader_ask_key(l, read, t->at[l->next++], "HGETALL", head, "");
 	return l->awaited > 0;
 }
 
 static bool ask_members(struct hw_alert_loader *l)
 {
 	for (size_t k = 0; k < BATCH && l->next < l->incidents.n; k++)
-		scan_members(l, l->incidents.at[l->next++], "0");
+		hw_alert_loader_scan_members(l, l->incidents.at[l->next++], "0");
 	return l->awaited > 0;
 }
 
@@ -617,7 +441,7 @@ static bool ask_step(struct hw_alert_loader *l)
 		return ask_list(l, &l->recent, read_ended, "incident:");
 	case DEVICES:
 		if (!l->scanned)
-			ask_devices(l);
+			hw_alert_loader_ask_devices(l);
 		break;
 	case MEMBERS:
 		return ask_members(l);

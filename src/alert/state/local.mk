@@ -5,6 +5,7 @@ heartwheel_alert_SOURCES += \
 	src/alert/state/commit.c \
 	src/alert/state/holder.c \
 	src/alert/state/loader.c \
+	src/alert/state/loader_devices.c \
 	src/alert/state/outbox.c \
 	src/alert/state/store.c
 
