@@ -324,7 +324,8 @@ static void send_and_receive(struct conn *c, struct sender *s, int protocol, uns
 			setsockopt(c->fd, SOL_SOCKET, SO_RCVLOWAT, &mark, sizeof(mark));
 		low = mark;
 		setsockopt(c->fd, IPPROTO_TCP, TCP_QUICKACK, &one, sizeof(one));
-		if (poll(&p, 1, 1) > 0) /* else TCP_QUICKACK is set again, in case the broker waits */
+		if (poll(&p, 1, 1) > 0) /* nothing to read: TCP_QUICKACK is set again, because the broker may wait for
+		                           an acknowledgement */
 			receive(c, on_puback, s);
 	}
 }

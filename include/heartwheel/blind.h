@@ -34,18 +34,18 @@ enum hw_cause {
 const char *hw_cause_name(enum hw_cause c);
 
 struct hw_blind {
-	int64_t blind_ns;            /* total length of the periods that are over */
-	unsigned active;             /* one bit per active cause */
-	enum hw_cause first;         /* the cause that began the current or last period; HW_CAUSE_BARRIER replaces
-	                              * another cause */
-	bool lossy;                  /* the current or last period is lossy */
-	bool ended_lossy;            /* the last finished period was lossy */
-	struct hw_mono since;        /* begin of the current or last period */
-	struct hw_mono until;        /* end of the last period; the next one begins no earlier */
-	uint64_t periods;            /* number of periods begun so far */
-	struct hw_mono marks[2];     /* marks[0]: when the last period began whose number is a multiple of 16;
-	                              * marks[1]: the same of the one before */
-	struct hw_seen begun;        /* seeing clock at the begin of the current or last period */
+	int64_t blind_ns;        /* total length of the periods that are over */
+	unsigned active;         /* one bit per active cause */
+	enum hw_cause first;     /* the cause that began the current or last period; HW_CAUSE_BARRIER replaces
+	                          * another cause */
+	bool lossy;              /* the current or last period is lossy */
+	bool ended_lossy;        /* the last finished period was lossy */
+	struct hw_mono since;    /* begin of the current or last period */
+	struct hw_mono until;    /* end of the last period; the next one begins no earlier */
+	uint64_t periods;        /* number of periods begun so far */
+	struct hw_mono marks[2]; /* marks[0]: begin of the last period whose number is a multiple of 16; marks[1]: begin
+	                            of the period 16 before */
+	struct hw_seen begun;    /* seeing clock at the begin of the current or last period */
 	struct hw_seen lossy_end;    /* seeing clock at the end of the last lossy period; INT64_MIN / 4: none */
 	int64_t cause_ns[HW_CAUSES]; /* total time of each cause, without the time for which it is active
 	                              * now */

@@ -34,8 +34,8 @@ struct hw_event {
 	uint64_t form;  /* form of the group when the device was last heard; 0: unknown */
 };
 
-/* A part of the stream, with the oldest event first. Unreadable entries are left out, and so are those of another
- * monitor. */
+/* A part of the stream, with the oldest event first. Entries that cannot be read, and entries of another monitor,
+ * are left out. */
 struct hw_event_page {
 	const struct hw_event *events; /* borrowed */
 	size_t n;

@@ -29,7 +29,7 @@ void hw_filter_index_fini(struct hw_filter_index *x);
 int hw_filter_index_add(struct hw_filter_index *x, const char *filter, size_t value);
 
 /* Called for each filter that is found, with its value. If it returns true, the search ends. Must not change the
- * index. If a search gets NULL in its place, the search ends at the first filter and returns true. */
+ * index. A caller that passes NULL in place of this function gets true if any filter is found. */
 typedef bool hw_filter_found(void *arg, size_t value);
 
 /* Finds each filter that is equal to `filter`. Returns whether `found` has returned true. */

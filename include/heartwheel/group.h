@@ -182,7 +182,8 @@ struct hw_group {
 	bool unheard; /* the group is retired, and no other group has all of its heartbeat filters */
 };
 
-/* Returns a hash of how the group's devices prove their parents, to compare nodes; 0: they do not prove them. */
+/* Returns a hash of the settings by which the group's devices prove their parents. Nodes compare it. 0: the
+ * devices prove no parent. */
 static inline uint32_t hw_group_proves(const struct hw_group *g)
 {
 	return g->child_proves ? (uint32_t)g->parents_hash : 0;

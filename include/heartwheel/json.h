@@ -7,8 +7,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Both point into the object. The key is the text between its quotes, with its escapes. The value is one JSON value,
- * without the white space around it. */
+/* `key` and `value` point into the object. The key is the text between its quotes, with its escapes. The value is
+ * one JSON value, without the white space around it. */
 struct hw_json_member {
 	const char *key, *value;
 	size_t key_len, value_len;

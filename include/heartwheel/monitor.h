@@ -294,7 +294,7 @@ void hw_monitor_remove_source(struct hw_monitor *m, struct hw_now now, unsigned 
 /* Called when barrier `number` has come back on a source. */
 void hw_monitor_barrier(struct hw_monitor *m, struct hw_now now, unsigned source, uint64_t number);
 
-/* Called once for each batch, when any bytes have arrived on a source's connection. */
+/* Called when bytes have arrived on a source's connection, once for each batch of bytes that was read. */
 void hw_monitor_arrived(struct hw_monitor *m, struct hw_now now, unsigned source);
 
 /* Called when a source's connection is up (a reader: subscribed) or lost. Initially all are lost. */

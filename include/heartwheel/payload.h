@@ -47,7 +47,8 @@ struct hw_payload {
 	bool has_timeout;
 	bool timeout_refused; /* `timeout` exists and is not a finite number >= 0 */
 	double time_s;        /* Unix seconds */
-	double timeout_s; /* in seconds; 0: back to the group's timeout; of a monitor's message: as it stands there */
+	double timeout_s; /* in seconds; 0: the group's timeout is in force again. In a monitor's message: the value as
+	                     it was published */
 	struct hw_report report;
 
 	/* Only for HW_PAYLOAD_MONITOR: a retained status that a monitor without a store reads back. */

@@ -72,7 +72,7 @@ struct hw_device {
 	uint64_t flags : 16;   /* HW_FLAG_* */
 	int64_t since_ms : 43; /* wall clock of the last transition */
 	uint64_t will_on : 3;  /* number of the filter that delivered its last goodbye with the retain flag; 0: none, or
-	                          a later message replaced the goodbye (intake.c) */
+	                          a later message replaced the goodbye (retained_intake.c) */
 	uint64_t is_far : 1;   /* which member of `is` is in use */
 	uint64_t skips_refresh : 1; /* the next check comes so soon that it needs no refresh */
 	uint64_t gen : 16;          /* grows each time the record is reused */

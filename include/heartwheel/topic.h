@@ -31,7 +31,8 @@ struct hw_topic {
 	char *filter; /* owned: the MQTT filter */
 	size_t filter_len;
 	size_t id_at;    /* position in `filter` of the `+` of the only capture; filter_len: none, or `walked` */
-	size_t value_at; /* ... of the capture of the first value, if there are several */
+	size_t value_at; /* position in `filter` of the `+` of the first value's capture, if there are several captures
+	                  */
 	bool by_levels;  /* `walked`, and can be matched by its filter, because it has no {name...} */
 	bool plain;      /* no other wildcard: matched by comparing the text before and after the `+` */
 	char last;       /* last byte of every matching topic; NUL: any */
@@ -40,7 +41,8 @@ struct hw_topic {
 	bool wild;   /* it has `+` or `#` */
 	char *text;  /* owned: the template */
 	unsigned n_captures;
-	/* Where its captures begin and end, for hw_topic_span(): bytes of text, or levels if there are wildcards. */
+	/* Where the template's captures begin and end, for hw_topic_span(): in bytes of the text, or in levels if
+	 * the template has wildcards. */
 	uint16_t before, after, levels;
 	bool wild_before, wild_after;
 	unsigned tail;                 /* number of levels after the {name...} */

@@ -41,7 +41,7 @@ static inline bool hw_utf8_is_control(uint32_t c)
 	return c < 0x20 || (c >= 0x7f && c <= 0x9f);
 }
 
-/* Control characters, and characters that are invisible or reorder a line. */
+/* Whether the character is a control character, is invisible, or changes the order of the characters in a line. */
 static inline bool hw_utf8_is_invisible(uint32_t c)
 {
 	return hw_utf8_is_control(c) || c == 0xad || c == 0x061c || c == 0x180e || (c >= 0x200b && c <= 0x200f) ||

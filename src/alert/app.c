@@ -253,8 +253,8 @@ void hw_alert_on_loaded(struct hw_alert_app *a, struct hw_incidents *engine)
 void hw_alert_on_gap(struct hw_alert_app *a)
 {
 	a->reload = true;
-	hw_alert_holder_check(a->holder); /* Redis may be empty: the state in memory is then right, and not the one
-	                                   * in Redis */
+	hw_alert_holder_check(a->holder); /* Redis may have been emptied: then the state in memory is right, and the
+	                                     state in Redis is not */
 }
 
 void hw_alert_on_committed(struct hw_alert_app *a)

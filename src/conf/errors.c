@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The list of errors, at most HW_CONF_ERRORS_MAX lines. Functions here return no error. If memory runs out, the list
- * remembers it; the file is then refused at the end, and one place reports the reason.
+ * records this; the file is then refused at the end, and one place reports the reason.
  */
 #include "conf/errors.h"
 

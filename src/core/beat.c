@@ -188,8 +188,8 @@ static void regroup(struct hw_monitor *m, struct hw_now now, uint32_t i, uint16_
 	int64_t was_ms = hw_monitor_timeout_ms(m, d);
 	hw_monitor_move(m, now, i, group);
 	hw_parent_relink(m, i);
-	/* Without a store, only the status keeps the group. The status of the old group may stay on another topic, so
-	 * this one needs a greater seq. */
+	/* Without a store, only the status keeps the group. The status of the old group may stay on another
+	 * topic, so the status of the new group needs a greater seq. */
 	if (m->conf.adopt_by) {
 		hw_monitor_adopt_seq(m, hw_registry_ref(m->registry, i), d->seq);
 		hw_monitor_emit_device(m, HW_OUT_STATUS, i);

@@ -36,7 +36,7 @@ void hw_monitor_upstreams_asked(struct hw_monitor *m)
 	hw_upstream_ask(&m->upstream);
 }
 
-/* The answer to a renewal may still be in the ring when another request begins. It is then skipped. */
+/* The answer to a renewal may still be in the ring when another request begins. That answer is then skipped. */
 void hw_monitor_upstreams_granted(struct hw_monitor *m, bool renewal)
 {
 	if (renewal == m->upstream.renewing)

@@ -282,8 +282,8 @@ static void count(struct hw_monitor *m, struct hw_now now, uint32_t i, const str
 	/* The store may lack an online device since it was emptied, if the device's owner does not receive its
 	 * messages. */
 	unstored |= state == HW_STATE_ONLINE && hw_form_is_ours(m, d) && hw_gate_is_missing_in_store(m, i);
-	/* An offline device whose messages only this node receives: its owner does not know that it sends again. The
-	 * form does not matter here. */
+	/* The owner of such an offline device does not receive its messages, so the owner does not know that the
+	 * device sends again. The form does not matter here. */
 	unstored |= state == HW_STATE_OFFLINE && (d->flags & HW_FLAG_HEARD);
 	if (unstored && !hw_gate_owns(m, d))
 		hw_partitions_add(&u->found_heard, hw_device_partition(d));

@@ -5,7 +5,8 @@
 
 #include "heartwheel/group.h"
 
-/* Makes a group from `spec`, whose texts are copied. Returns 0 and *out, -ENOMEM, or -EINVAL if a text does not compile.
+/* Makes a group from `spec`, whose texts are copied. Returns 0 and *out, -ENOMEM, or -EINVAL if a text does not
+ * compile.
  */
 int hw_group_new(const struct hw_group_spec *spec, unsigned rank, struct hw_group **out);
 /* `group` may be NULL. */

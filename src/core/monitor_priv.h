@@ -2,9 +2,9 @@
 /*
  * The monitor's internals, shared by its files. Each file uses only the files before it: monitor.c (object, records,
  * queries), form.c (devices that this node can hear), learning.c, timeout.c, out.c (outputs), arm.c (both wheels),
- * key.c (keys), verdict.c (the evidence rule), gate.c (other nodes' devices), door.c (each state change that is decided
- * here). The inputs use door.c: intake.c and beat.c (messages), evidence.c (connections), key_intake.c (keys), follow.c
- * (other nodes' decisions), load.c (the store), due.c (time). Private to the core.
+ * key.c (keys), verdict.c (the evidence rule), gate.c (other nodes' devices), door.c (each state change that is
+ * decided here). The inputs use door.c: intake.c, retained_intake.c and beat.c (messages), evidence.c (connections),
+ * key_intake.c (keys), follow.c (other nodes' decisions), load.c (the store), due.c (time). Private to the core.
  */
 #ifndef HW_MONITOR_PRIV_H
 #define HW_MONITOR_PRIV_H
@@ -235,7 +235,7 @@ struct hw_monitor {
 	struct {
 		struct hw_mono at;
 		struct hw_ref device;
-	} again; /* again: the last goodbye with the retain flag that may be a repetition (intake.c) */
+	} again; /* again: the last goodbye with the retain flag that may be a repetition (retained_intake.c) */
 	struct {
 		bool lacks; /* at the last check, there was no room for another device, or one was refused since */
 		int64_t since_ns; /* if a device was ever refused: since when there is room, on the seeing clock */

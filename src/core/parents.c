@@ -281,7 +281,7 @@ int hw_parents_set_text(struct hw_parents *p, const uint8_t key[16], uint32_t re
 	bool room = fit((void **)&p->text_of, &p->n_text_of, record, sizeof(*p->text_of));
 	uint32_t at = room && text.len > 0 ? make_text(p, key, text) : HW_NIL;
 	if (at != HW_NIL)
-		p->uses[at]++; /* before the old text is removed, into which `text` may point */
+		p->uses[at]++; /* counted before the old text is removed, because `text` may point into the old text */
 	drop_text(p, record);
 	if (at == HW_NIL)
 		return text.len > 0 ? -ENOMEM : 0;

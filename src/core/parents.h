@@ -47,10 +47,10 @@ struct hw_parent {
 	uint32_t next;     /* the next parent in the queue of offline parents; HW_NIL: this is the last, or not in
 	                    * the queue */
 	bool queued;
-	bool silent;                 /* at the last check, it was silent for over half its timeout */
-	bool unheard;                /* the scan has found a child that cannot be heard here */
-	bool rests;                  /* it was not judged at the last scan, because of such a child */
-	bool unsure;                 /* it is not known yet whether the children's groups hear */
+	bool silent;  /* at the last check, it was silent for over half its timeout */
+	bool unheard; /* the scan has found a child that cannot be heard here */
+	bool rests;   /* it was not judged at the last scan, because a child may prove that it is online */
+	bool unsure;  /* it is not known yet whether the children's groups hear */
 	struct hw_parent_walk sweep; /* takes the children of an offline parent */
 	struct hw_parent_walk scan;  /* looks for the child that proves an online parent */
 	int64_t wait_ns;             /* with `unsure`: for how long to wait */

@@ -240,7 +240,7 @@ static enum hw_hearing_verdict hear_all(struct hw_monitor *m, struct hw_now now,
 }
 
 /* Whether the filters of these groups have delivered what was published until `late_ms` ago, when the id was due. If
- * this is not known or not so, the id is checked again later. */
+ * they have not, or if this is not known, the id is checked again later. */
 static bool hears(struct hw_monitor *m, struct hw_now now, uint32_t i, uint16_t k, int64_t late_ms, int64_t timeout_ms)
 {
 	struct hw_expected_view v = hw_expected_at(m->expected, i);

@@ -13,7 +13,8 @@
 
 #define LINES_MAX 400 /* of a group, before they are made fewer */
 #define LINES_FEW 8   /* more heartbeats of a group than this get wildcards */
-/* LINES_FEW of groups whose id is the first level, where a wildcard would match topics of other groups. */
+/* In place of LINES_FEW, for groups whose id is the first level: a wildcard there would match topics of other
+ * groups. */
 #define LINES_DEEP 24
 #define SHAPES_MAX 64
 #define FEWEST     2 /* a goodbye line with fewer topics than this is dropped */

@@ -39,7 +39,8 @@ struct hw_find_group {
 	struct hw_find_line *lines;
 	size_t n_lines;
 	uint32_t sites; /* levels before the id that become labels: the same in all heartbeats and goodbyes */
-	/* Of the levels of an id of several levels, and of the sites. Bit k of `labels`: names[k] is that of a site. */
+	/* The names of the levels of an id with several levels, and of the sites. Bit k of `labels`: names[k] is
+	 * the name of a site. */
 	char names[HW_CAPTURES_MAX][HW_CAPTURE_NAME + 1];
 	unsigned n_names, labels;
 	uint32_t paths[HW_FOUND_FIELDS][HW_TOPICS_PATHS + 1]; /* how many topics have a field at a path */

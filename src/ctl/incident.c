@@ -135,7 +135,7 @@ static void print_device(const struct hw_ctl *ctl, const cJSON *member)
 		putchar(')');
 }
 
-/* Prints the members that are behind an offline parent, or the others. */
+/* Prints the members that depend on an offline parent, or the others. */
 static void show_members(const struct hw_ctl *ctl, const cJSON *i, bool behind)
 {
 	const cJSON *one;

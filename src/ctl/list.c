@@ -248,7 +248,7 @@ static struct hw_path page_path(const struct hw_args *args, uint64_t limit, cons
 	return path;
 }
 
-/* Prints that the list is empty to stderr, because a program may read stdout. */
+/* Prints to stderr that the list is empty, because a program may read stdout. */
 static void print_empty(const struct hw_args *args)
 {
 	bool filtered = args->state || args->group || args->prefix || args->search || args->label;

@@ -63,7 +63,7 @@ int hw_ledger_silent(struct hw_ledger *l, int64_t gap_ms, int64_t *dev, struct h
 /* Begins a transaction for entries that come from hashes. It moves no offset. */
 int hw_ledger_begin_found(struct hw_ledger *l);
 /* Records that all hashes were read after the gap with that time. Returns 0 or -EIO. */
-int hw_ledger_paid(struct hw_ledger *l, int64_t gap_ms);
+int hw_ledger_clear_pending(struct hw_ledger *l, int64_t gap_ms);
 
 /* Counts the recorded gaps, and the entries lost in them as far as that is known. Returns 0 or -EIO. */
 int hw_ledger_gaps(struct hw_ledger *l, int64_t *gaps, int64_t *lost);

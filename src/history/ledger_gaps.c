@@ -83,7 +83,7 @@ int hw_ledger_silent(struct hw_ledger *l, int64_t gap_ms, int64_t *dev, struct h
 	return rc < 0 ? -EIO : 0;
 }
 
-int hw_ledger_paid(struct hw_ledger *l, int64_t gap_ms)
+int hw_ledger_clear_pending(struct hw_ledger *l, int64_t gap_ms)
 {
 	hw_sql_int(l->q[PAID], 1, gap_ms);
 	return hw_sql_do(l->q[PAID]) < 0 ? -EIO : 0;

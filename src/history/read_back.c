@@ -115,6 +115,6 @@ int hw_importer_read_back(struct hw_importer *c)
 	if (rc == 0 && !c->emptied)
 		rc = find_forgotten(c, gap_ms);
 	if (rc == 0)
-		rc = hw_ledger_paid(c->ledger, gap_ms);
+		rc = hw_ledger_clear_pending(c->ledger, gap_ms);
 	return rc ? rc : hw_ledger_read_pending(c->ledger, &c->pending_ms, &c->emptied);
 }

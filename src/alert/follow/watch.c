@@ -68,7 +68,8 @@ void hw_alert_watch_node(struct hw_alert_watch *w, const char *name)
 
 /* --- sight records ------------------------------------------------------------------------------------------------ */
 
-/* "RUN MS" or "RUN MS CANARIES"; 0: unusable, or none. MS is of the monitor's clock, which may be wrong. */
+/* Reads "RUN MS" or "RUN MS CANARIES". Returns MS, a time of the monitor's clock, which may be wrong. 0: there is
+ * no such text. */
 static int64_t seen_of(const redisReply *r)
 {
 	char digits[24];
@@ -149,7 +150,7 @@ static void on_sight(void *arg, const redisReply *r)
 
 /* --- groups ------------------------------------------------------------------------------------------------------- */
 
-/* "ONLINE OFFLINE DEAF_SINCE_MS". The engine limits the time to its own. */
+/* Reads "ONLINE OFFLINE DEAF_SINCE_MS". If the time is in the future, the engine uses the present time. */
 static bool read_group(const char *text, uint64_t n[2], int64_t *deaf_ms)
 {
 	char part[3][24];

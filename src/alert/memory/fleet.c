@@ -105,7 +105,7 @@ static bool parents_of(const cJSON *device, char *buf, size_t cap)
 	return n > 0;
 }
 
-/* The labels of a device, as a JSON object on the heap; NULL: none, or no memory. */
+/* Returns the labels of a device, as a JSON object on the heap; NULL: it has none, or there is no memory. */
 static char *labels_of(const cJSON *device)
 {
 	const cJSON *labels = cJSON_GetObjectItemCaseSensitive(device, "labels");

@@ -125,7 +125,7 @@ static void sadd(struct hw_keys *k, size_t n, const char *const *words, FILE *ou
 	hw_keys_answer_int(out, o ? (long long)(o->items.n - before) : 0);
 }
 
-/* HDEL, ZREM, SREM. As in Redis, a key without items is removed. */
+/* Carries out HDEL, ZREM and SREM. As in Redis, a key without items is removed. */
 static void remove_items(struct hw_keys *k, size_t n, const char *const *words, FILE *out)
 {
 	struct hw_key *o = hw_keys_find(k, words[1]);
@@ -208,7 +208,8 @@ static char **copy_words(const char *const *words, size_t n)
 	return copy;
 }
 
-/* The id of a new entry: `text`, or for "*" the time. It is greater than all ids of the stream. */
+/* Sets *id to the id of a new entry: that of `text`, or for "*" the time, but greater than all ids of the stream.
+ * Returns false if `text` is no such id. */
 static bool read_new_id(const struct hw_key *o, const char *text, struct hw_stream_id *id)
 {
 	struct hw_stream_id last = newest(o);

@@ -43,7 +43,8 @@ void hw_keys_hgetall(struct hw_keys *k, size_t n, const char *const *words, FILE
 	}
 }
 
-/* HSCAN, ZSCAN: KEY CURSOR COUNT N. The cursor is how many items are left; 0: all, or none. */
+/* Carries out HSCAN and ZSCAN: KEY CURSOR COUNT N. The cursor is the number of items that are left. 0: the scan
+ * begins, or has ended. */
 void hw_keys_scan(struct hw_keys *k, size_t n, const char *const *words, FILE *out)
 {
 	const struct hw_key *o = hw_keys_find(k, words[1]);

@@ -73,7 +73,7 @@ static bool read_keys(struct hw_keys *k, const cJSON *file)
 	       run_all(k, cJSON_GetObjectItemCaseSensitive(file, "keys"));
 }
 
-/* Reads the lines of a text of `len` bytes and a NUL. A last line that is not whole was not confirmed to anybody. */
+/* Reads the lines of a text of `len` bytes and a NUL. If the last line is not whole, its write was never confirmed. */
 static bool read_lines(struct hw_keys *k, char *text, size_t len)
 {
 	bool right = true;
@@ -180,7 +180,7 @@ static int sync_folder(const char *path)
 	return rc;
 }
 
-/* Makes a new file, and notes what it is. Returns 0 or -errno. */
+/* Makes a new file, and stores its inode and its length. Returns 0 or -errno. */
 static int write_new(struct hw_state_file *f, const char *path, struct evbuffer *text)
 {
 	int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0640),
@@ -214,8 +214,8 @@ static int write_all(struct hw_state_file *f, const struct hw_keys *k)
 	return rc;
 }
 
-/* Appends the changes as a line. Returns false if this is not possible, or not sensible: then a new file must be
- * written. What was appended in part is a last line that is ignored. */
+/* Appends the changes as a line. Returns false if this fails, or if the file would become too long; the caller
+ * then writes a new file. A line of which only a part was written is ignored when the file is read. */
 static bool append(struct hw_state_file *f, struct evbuffer *changes)
 {
 	size_t len = changes ? evbuffer_get_length(changes) + 3 : 0, most = f->whole > GROWS_BY ? f->whole : GROWS_BY;

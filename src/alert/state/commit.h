@@ -17,9 +17,9 @@
 #define HW_ALERT_ITEMS_MAX 20000
 #endif
 
-/* The most news of a message. A commit with messages also has all that they change: three items for each news.
- * Otherwise, after a crash, news could count as sent although their message was not stored. When the messages of a
- * commit have this many news, no further message is made for that commit. */
+/* The most news of a message. A commit with messages also contains what the messages change: three items for each
+ * news. Otherwise, after a crash, news could count as sent although their message was not stored. When the
+ * messages of a commit have this many news, no further message is made for that commit. */
 #define HW_ALERT_NEWS_MOST (HW_ALERT_ITEMS_MAX / 6)
 
 struct hw_alert_app;

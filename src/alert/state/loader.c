@@ -197,7 +197,7 @@ static void read_end(struct hw_alert_loader *l, const char *name, const redisRep
 	}
 }
 
-/* How many devices a group has decides whether the loaded devices are a mass incident. */
+/* Reads the number of devices of each group. It decides whether the loaded devices are a mass incident. */
 static void read_groups(struct hw_alert_loader *l, const char *name, const redisReply *r)
 {
 	(void)name;

@@ -106,7 +106,8 @@ void hw_alert_loader_ask_devices(struct hw_alert_loader *l)
 		                    (const char *[]){"ZSCAN", key, l->cursor, "COUNT", SCAN_COUNT, NULL});
 }
 
-/* device:unseen cannot be read: a device that was unseen at the last commit counts as unseen, unless it is offline. */
+/* Called for a device that was unseen at the last commit, if device:unseen cannot be read. The device stays
+ * unseen, unless it is offline. */
 static void keep_unseen(struct hw_alert_loader *l, const char *id, int64_t since_ms)
 {
 	char since[24];

@@ -477,7 +477,8 @@ static const char *better(const struct hw_app *a, const struct hw_group_use *use
 		if (!m || !m->ready || !hw_judging_all(use, n, f->of[i].all, f->of[i].n))
 			continue;
 		const struct hw_partitions more = hw_judging_more(use, n, f->of[i].all, f->of[i].n);
-		/* Not a node that has to give the fleet back soon, because it was deaf or has too little room. */
+		/* A node that was deaf or has too little room would have to give the fleet back soon, so it is
+		 * not chosen. */
 		bool roomier = hw_monitor_left_out(a->monitor) > 0 && f->of[i].max_devices > a->conf->max_devices &&
 		               !f->of[i].was_deaf;
 		bool hears = is_deaf(a) && !f->of[i].was_deaf &&

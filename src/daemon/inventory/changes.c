@@ -13,7 +13,7 @@
 #include "inventory_priv.h"
 #include "redis/inventory.h"
 
-/* An answer of store = memory that is given out in the next turn. */
+/* An answer of store = memory. The caller gets it in the next turn of the loop. */
 struct hw_inventory_answer {
 	struct hw_inventory_answer *next;
 	hw_inventory_applied *fn;
