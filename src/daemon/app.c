@@ -23,6 +23,7 @@
 #include "daemon/loop/turn.h"
 #include "daemon/loop/wall_clock.h"
 #include "daemon/retained/presence.h"
+#include "daemon/retained/published.h"
 #include "daemon/retained/retained.h"
 #include "daemon/store/keys.h"
 #include "daemon/store/pending.h"
@@ -91,11 +92,11 @@ static void check_loading(struct hw_app *a, struct hw_now now)
 }
 
 /* Ends a stop when nothing is pending any more. If the broker has acknowledged statuses, the stop also waits until
- * Redis has stored this. Otherwise the outbox would still contain these statuses, and the next run would publish
- * them again. */
+ * Redis has stored this. Otherwise the next run would publish them before all others. */
 static void check_stop(struct hw_app *a, struct hw_now now)
 {
-	bool written = !a->redis || (hw_redis_stats(a->redis)->waiting == 0 && hw_redis_sightings_idle(a->redis));
+	bool written = !a->redis || (hw_redis_stats(a->redis)->waiting == 0 && hw_redis_sightings_idle(a->redis) &&
+	                             hw_app_published_idle(a));
 	bool idle = written && hw_app_retained_idle(a) && hw_app_cluster_stopped(a);
 	if (a->life.restarts && a->life.stopping && hw_app_standby_is_ending(a)) {
 		if (hw_app_standby_ended(a, now))

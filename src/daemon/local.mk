@@ -45,7 +45,9 @@ heartwheeld_SOURCES = \
 	src/daemon/main.c \
 	src/daemon/observe.c \
 	src/daemon/retained/discovery.c \
+	src/daemon/retained/generations.c \
 	src/daemon/retained/presence.c \
+	src/daemon/retained/published.c \
 	src/daemon/retained/retained.c \
 	src/daemon/retained/retained_sink.c \
 	src/daemon/retained/status.c \

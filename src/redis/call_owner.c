@@ -44,18 +44,31 @@ static char letter_of(struct hw_call_owner *t, const struct hw_ownership *o)
 	return (char)('0' + i);
 }
 
-bool hw_call_owner_add(struct hw_redis *r, unsigned item, const char *id, size_t len, uint64_t epoch)
+static void add(struct hw_redis *r, unsigned item, const struct hw_ownership *o)
 {
 	struct hw_call_owner *t = &r->sink.owner;
+	const char letter = letter_of(t, o);
+	hw_eval_fill(&r->sink.eval, t->letters_at + item, &letter, 1);
+	t->epoch = o->token.epoch;
+}
+
+bool hw_call_owner_add(struct hw_redis *r, unsigned item, const char *id, size_t len, uint64_t epoch)
+{
 	struct hw_ownership o;
 	if (!r->ops->owner)
 		return true;
 	if (!r->ops->owner(r->arg, id, len, &o) || (epoch && epoch != o.token.epoch))
 		return false;
-	const char letter = letter_of(t, &o);
-	hw_eval_fill(&r->sink.eval, t->letters_at + item, &letter, 1);
-	t->epoch = o.token.epoch;
+	add(r, item, &o);
 	return true;
+}
+
+bool hw_call_owner_add_partition(struct hw_redis *r, unsigned item, unsigned partition)
+{
+	const struct hw_ownership o = {partition, r->ops->token(r->arg, partition)};
+	if (o.token.epoch)
+		add(r, item, &o);
+	return o.token.epoch > 0;
 }
 
 void hw_call_owner_end(struct hw_redis *r)

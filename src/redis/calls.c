@@ -87,9 +87,7 @@ static bool add_pending_write(struct hw_redis *r, struct hw_call *c, uint64_t pl
 	}
 	if (s->noted[e->t.device.index] & HW_NOTED_IN_FLIGHT)
 		return false;
-	/* If the transition is sent again, the broker may have acknowledged its status already. */
-	bool payload = e->t.seq == d->seq && (!e->again || hw_device_noted(d, HW_PENDING_STATUS));
-	hw_item_write(r, "E", d, &e->t, payload);
+	hw_item_write(r, "E", d, &e->t);
 	s->noted[e->t.device.index] &= (uint8_t)~HW_NOTED_FULL;
 	note_item(c, e, place, false);
 	return true;

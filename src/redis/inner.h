@@ -59,8 +59,6 @@ _Static_assert(HW_GATHER_MS < HW_TTL_MIN_MS / 6, "no key expires while its refre
 #define HW_SWEEP_STEP_MIN    1000 /* devices per step: at least 20,000 devices a second */
 #define HW_SWEEP_WAITING_MAX 4096 /* the sweep waits while more refreshes are queued */
 
-#define HW_STATUS_PAYLOAD_MAX 16384
-
 /* A queue of indices of devices, each at most once. An entry stands for the device that has this index when the entry
  * is taken from the queue. */
 struct hw_dues {
@@ -168,10 +166,23 @@ struct hw_sink {
 	struct event *pump, *retry, *sweep_timer, *gather;
 };
 
+/* published.c. The index of a standalone monitor's P is 0. */
+struct hw_published {
+	uint64_t value[HW_PARTITIONS];
+	struct hw_partitions written; /* P was passed to hw_redis_write_published() */
+	struct hw_partitions due;     /* Redis may lack this P */
+	struct hw_partitions refused; /* Redis did not take it: another try in the next second */
+	unsigned in_flight;
+	bool has_strangers; /* the hash has P of partitions, which a standalone monitor removes with its first write */
+	/* has_old: the outbox has entries of an earlier version. removes_old: it is being read to remove them */
+	bool has_old, removes_old;
+	int64_t reported_ms;
+};
+
 struct hw_load {
 	/* HW_LOAD_AGAIN: only the outbox is read again. This is necessary after a reconnect, because Redis may be a
-	 * restored copy whose outbox lists statuses that the broker has acknowledged since. It is also necessary for
-	 * hw_redis_compare(), because another node may have left statuses pending. */
+	 * restored copy whose outbox lists clearings that the broker has acknowledged since. It is also necessary for
+	 * hw_redis_compare(), because another node may have left clearings pending. */
 	enum { HW_LOAD_NONE, HW_LOAD_WANTED, HW_LOAD_STATES, HW_LOAD_OUTBOX, HW_LOAD_DONE, HW_LOAD_AGAIN } stage;
 	char cursor[32];
 	bool scanning;    /* a page is requested */
@@ -288,6 +299,7 @@ struct hw_redis {
 	struct hw_refusal refusal;
 	struct hw_sink sink;
 	struct hw_load load;
+	struct hw_published published;
 	struct hw_sight_record sight_record;
 	struct hw_watched watched;
 	struct hw_monitors monitors;
@@ -353,6 +365,8 @@ void hw_call_owner_begin(struct hw_redis *r);
 /* Sets the fencing token of item `item`, which is about this device. Returns false if another node owns the device, or
  * if our epoch is not `epoch` any more (0: any epoch). */
 bool hw_call_owner_add(struct hw_redis *r, unsigned item, const char *id, size_t len, uint64_t epoch);
+/* The same for an item about a whole partition, in a cluster. Returns false if another node owns it. */
+bool hw_call_owner_add_partition(struct hw_redis *r, unsigned item, unsigned partition);
 /* All items have been added. */
 void hw_call_owner_end(struct hw_redis *r);
 /* Whether this node owns the device, and with which epoch. */
@@ -415,10 +429,8 @@ struct hw_description {
 /* `g`: the group of the device, or the one in which the id is expected. */
 void hw_describe(const struct hw_redis *r, struct hw_id id, const struct hw_group *g, struct hw_description *out);
 
-/* Appends a transition. `kind`: "E" adds an entry to the event stream, "W" (a snapshot) does not. `payload`: the
- * device's status is written to the outbox. */
-void hw_item_write(struct hw_redis *r, const char *kind, const struct hw_device *d, const struct hw_transition *t,
-                   bool payload);
+/* Appends a transition. `kind`: "E" adds an entry to the event stream, "W" (a snapshot) does not. */
+void hw_item_write(struct hw_redis *r, const char *kind, const struct hw_device *d, const struct hw_transition *t);
 /* Appends a snapshot. With `as_transition`, it is written as a transition, which is then stored in `*pending`. */
 void hw_item_snapshot(struct hw_redis *r, const struct hw_device *d, struct hw_ref ref, struct hw_now now,
                       bool as_transition, struct hw_pending_write *pending);
@@ -451,6 +463,14 @@ void hw_sightings_send(struct hw_redis *r);
 /* Called each second. */
 void hw_sightings_tick(struct hw_redis *r);
 void hw_sightings_lost(struct hw_redis *r);
+
+/* published.c */
+/* Sends each P that is due. Called before transitions are sent. */
+void hw_published_send(struct hw_redis *r);
+void hw_published_lost(struct hw_redis *r);
+void hw_published_tick(struct hw_redis *r);
+/* Redis was emptied. */
+void hw_published_again(struct hw_redis *r);
 
 /* parent_heard.c */
 void hw_hints_lost(struct hw_redis *r);

@@ -230,17 +230,6 @@ static void put_form(struct hw_redis *r, const struct hw_device *d, uint64_t for
 	hw_eval_put_text(&r->sink.eval, HW_AT_WRITE_FORM, text);
 }
 
-/* Adds the payload for the outbox. The outbox has only the status of a device's present state: the status of an
- * older transition is never published. */
-static void add_payload(struct hw_redis *r, const struct hw_device *d, bool wanted)
-{
-	char payload[HW_STATUS_PAYLOAD_MAX];
-	int len = wanted ? r->ops->status_payload(r->arg, d, payload, sizeof(payload)) : -1;
-	bool has = len >= 0 && (size_t)len <= sizeof(payload);
-	hw_eval_put(&r->sink.eval, HW_AT_WRITE_OUTBOX, has ? "1" : "0", 1);
-	hw_eval_put(&r->sink.eval, HW_AT_WRITE_PAYLOAD, payload, has ? (size_t)len : 0);
-}
-
 static void put_wait(struct hw_eval *e, const struct hw_transition *t, bool has_parents)
 {
 	if (has_parents && t->state == HW_STATE_OFFLINE && t->wait_ms >= 0)
@@ -249,8 +238,7 @@ static void put_wait(struct hw_eval *e, const struct hw_transition *t, bool has_
 		hw_eval_put(e, HW_AT_WRITE_WAIT, "", 0);
 }
 
-void hw_item_write(struct hw_redis *r, const char *kind, const struct hw_device *d, const struct hw_transition *t,
-                   bool payload)
+void hw_item_write(struct hw_redis *r, const char *kind, const struct hw_device *d, const struct hw_transition *t)
 {
 	struct hw_eval *e = &r->sink.eval;
 	struct hw_id id = hw_device_id(d);
@@ -269,7 +257,9 @@ void hw_item_write(struct hw_redis *r, const char *kind, const struct hw_device 
 	hw_eval_put_text(e, HW_AT_WRITE_GROUP, hw_monitor_group_of(r->m, d)->name);
 	hw_eval_put_int(e, HW_AT_WRITE_TTL, ttl_ms(r, timeout_ms));
 	hw_eval_put(e, HW_AT_WRITE_MINE, mine(r, d), 1);
-	add_payload(r, d, payload);
+	/* Written again, a transition must not list a clearing that the broker has acknowledged. */
+	bool clearing = t->state == HW_STATE_FORGOTTEN && hw_device_noted(d, HW_PENDING_STATUS | HW_PENDING_DISCOVERY);
+	hw_eval_put(e, HW_AT_WRITE_CLEARING, clearing ? "1" : "0", 1);
 	uint64_t epoch = r->sink.owner.epoch, form = hw_monitor_form(r->m, d);
 	char parents[HW_PARENTS_TEXT];
 	size_t parents_len = hw_monitor_known_parents(r->m, d, parents);
@@ -314,8 +304,7 @@ void hw_item_forgotten(struct hw_redis *r, const struct hw_pending_write *f)
 	hw_eval_put_int(e, HW_AT_WRITE_TTL, 0);
 	/* the owner of the key is not known any more */
 	hw_eval_put(e, HW_AT_WRITE_MINE, r->conf.keyspace ? "0" : "1", 1);
-	hw_eval_put(e, HW_AT_WRITE_OUTBOX, "0", 1);
-	hw_eval_put(e, HW_AT_WRITE_PAYLOAD, "", 0);
+	hw_eval_put(e, HW_AT_WRITE_CLEARING, "0", 1);
 	hw_eval_put(e, HW_AT_WRITE_WAIT, "", 0);
 	hw_eval_put(e, HW_AT_WRITE_FORM, "", 0);
 	hw_eval_put_int(e, HW_AT_WRITE_N, epoch ? 2 : 0);
@@ -323,12 +312,6 @@ void hw_item_forgotten(struct hw_redis *r, const struct hw_pending_write *f)
 		pair_int(e, "epoch", (int64_t)epoch);
 }
 
-/*
- * Appends a snapshot. A snapshot leaves the outbox unchanged: the state is not new, and the loss of Redis's data is no
- * reason to publish the state again. Exception: the device is forgotten, and the broker has not acknowledged the
- * clearing of its retained status. The clearing then enters the outbox, because nothing else records it after a
- * restart. With `as_transition`, the outbox changes as for a transition.
- */
 void hw_item_snapshot(struct hw_redis *r, const struct hw_device *d, struct hw_ref ref, struct hw_now now,
                       bool as_transition, struct hw_pending_write *pending)
 {
@@ -344,8 +327,7 @@ void hw_item_snapshot(struct hw_redis *r, const struct hw_device *d, struct hw_r
 		.seq = d->seq,
 		.wait_ms = -1,
 	};
-	bool payload = (as_transition || t->state == HW_STATE_FORGOTTEN) && hw_device_noted(d, HW_PENDING_STATUS);
-	hw_item_write(r, as_transition ? "E" : "W", d, t, payload);
+	hw_item_write(r, as_transition ? "E" : "W", d, t);
 }
 
 static void refresh_full(struct hw_redis *r, const struct hw_device *d, struct hw_now now)
@@ -489,5 +471,4 @@ void hw_item_acknowledge(struct hw_redis *r, const struct hw_pending_write *a)
 	hw_eval_put(e, HW_AT_ACK_KIND, "A", 1);
 	hw_eval_put(e, HW_AT_ACK_ID, id, a->id[0]);
 	hw_eval_put_int(e, HW_AT_ACK_SEQ, (int64_t)a->t.seq);
-	hw_eval_put(e, HW_AT_ACK_CLEARED, a->cleared ? "1" : "0", 1);
 }

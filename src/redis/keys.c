@@ -46,6 +46,7 @@ int hw_keys_init(struct hw_keys *k, const char *prefix, const char *node_id)
 	k->prefix_len = strlen(prefix);
 	k->offline = join(prefix, "offline", "");
 	k->outbox = join(prefix, "outbox", "");
+	k->published = join(prefix, "published", "");
 	k->events = join(prefix, "events", "");
 	k->sight = join(prefix, "sight", "");
 	k->parent_heard = join(prefix, "parent_heard", "");
@@ -64,7 +65,7 @@ int hw_keys_init(struct hw_keys *k, const char *prefix, const char *node_id)
 	k->self_match = match_of(prefix, "self:*");
 	for (int i = 0; i < 3; i++)
 		k->no_device[i] = join(prefix, device_part[i], "+");
-	if (k->prefix && k->offline && k->outbox && k->events && k->sight && k->parent_heard && k->groups &&
+	if (k->prefix && k->offline && k->outbox && k->published && k->events && k->sight && k->parent_heard && k->groups &&
 	    k->watched && k->monitor && k->monitors && k->nodes && k->owners && k->nodes_left && k->state_match &&
 	    k->connected_match && k->self_match && k->expected && k->unseen && k->inventory && k->no_device[0] &&
 	    k->no_device[1] && k->no_device[2])
@@ -78,6 +79,7 @@ void hw_keys_fini(struct hw_keys *k)
 	free(k->prefix);
 	free(k->offline);
 	free(k->outbox);
+	free(k->published);
 	free(k->events);
 	free(k->sight);
 	free(k->parent_heard);

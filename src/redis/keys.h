@@ -22,7 +22,7 @@ enum hw_device_key { HW_KEY_CONNECTED, HW_KEY_DISCONNECTED, HW_KEY_STATE };
 struct hw_keys {
 	char *prefix;
 	size_t prefix_len;
-	char *offline, *outbox, *events, *sight, *watched, *monitor, *monitors; /* whole names */
+	char *offline, *outbox, *published, *events, *sight, *watched, *monitor, *monitors; /* whole names */
 	char *state_match;     /* pattern for SCAN that matches all state hashes; the prefix is escaped */
 	char *connected_match; /* ... of all connected keys */
 	char *self_match;      /* the pattern of the channels device:self:* of all runs */

@@ -269,12 +269,14 @@ static void go_on(struct hw_redis *r)
 		return;
 	if (l->stage == HW_LOAD_AGAIN) {
 		l->stage = HW_LOAD_DONE; /* if the outbox could not be read, it is read again after the next connect */
+		r->published.removes_old = false;
 		if (l->next)
 			hw_redis_load(r);
 		return;
 	}
 	if (!l->failed && l->stage == HW_LOAD_STATES) {
 		l->stage = HW_LOAD_OUTBOX;
+		l->failed |= !r->ops->owner && hw_redis_read_published(r) != 0;
 		scan(r);
 	} else if (!l->failed) {
 		finish(r);
@@ -380,15 +382,39 @@ static void take_page(struct hw_redis *r, const redisReply *page)
 			r->load.failed = true;
 }
 
+static void on_removed(redisAsyncContext *ac, void *answer, void *arg)
+{
+	struct hw_redis *r = arg;
+	(void)ac;
+	if (answer)
+		hw_redis_link_got(&r->link);
+}
+
+/* Takes an entry with the status of a device, as earlier versions wrote them. */
+static void take_old(struct hw_redis *r, const redisReply *id)
+{
+	const char *argv[] = {"HDEL", r->keys.outbox, id->str};
+	const size_t len[] = {4, strlen(r->keys.outbox), id->len};
+	uint64_t epoch;
+	if (!r->published.removes_old) {
+		r->published.has_old = true;
+		r->ops->on_outbox(r->arg, id->str, id->len, true);
+	} else if (hw_call_owner_epoch(r, id->str, id->len, &epoch)) {
+		(void)hw_redis_link_command(&r->link, on_removed, r, 3, argv, len);
+	}
+}
+
 static void take_outbox(struct hw_redis *r, const redisReply *page)
 {
 	for (size_t i = 0; i + 1 < page->elements; i += 2) {
 		const redisReply *id = page->element[i], *payload = page->element[i + 1];
-		if (id->type == REDIS_REPLY_STRING && payload->type == REDIS_REPLY_STRING &&
-		    hw_id_valid(id->str, id->len))
-			r->ops->on_outbox(r->arg, id->str, id->len, payload->str, payload->len);
-		else
+		if (id->type != REDIS_REPLY_STRING || payload->type != REDIS_REPLY_STRING ||
+		    !hw_id_valid(id->str, id->len))
 			skip(r, id->str ? id->str : "", id->str ? id->len : 0);
+		else if (payload->len > 0)
+			take_old(r, id);
+		else
+			r->ops->on_outbox(r->arg, id->str, id->len, false);
 	}
 }
 
@@ -507,6 +533,7 @@ void hw_load_lost(struct hw_redis *r)
 		r->load.stage = HW_LOAD_WANTED;
 	else if (r->load.stage == HW_LOAD_AGAIN)
 		r->load.stage = HW_LOAD_DONE;
+	r->published.removes_old = false;
 	r->load.next = false;
 	event_del(r->load.again);
 }

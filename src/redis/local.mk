@@ -24,6 +24,7 @@ libredis_a_SOURCES = \
 	src/redis/page.c \
 	src/redis/parent_heard.c \
 	src/redis/plan.c \
+	src/redis/published.c \
 	src/redis/redis.c \
 	src/redis/refusal.c \
 	src/redis/resync.c \
@@ -39,6 +40,7 @@ redis_lua = \
 	src/redis/scripts/inventory.lua \
 	src/redis/scripts/sight_record.lua \
 	src/redis/scripts/monitors.lua \
+	src/redis/scripts/published.lua \
 	src/redis/scripts/refresh.lua \
 	src/redis/scripts/release.lua \
 	src/redis/scripts/remove.lua \

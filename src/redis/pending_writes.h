@@ -28,9 +28,8 @@ struct hw_pending_write {
 	 * device's record; the group's name then follows. NULL: no id is needed */
 	uint8_t *id;
 	bool acknowledges; /* this entry is an acknowledgement, not a transition */
-	bool cleared;
-	bool given_up; /* to be skipped */
-	bool again;    /* it was confirmed before, and is sent again */
+	bool given_up;     /* to be skipped */
+	bool again;        /* it was confirmed before, and is sent again */
 };
 
 struct hw_pending_writes {

@@ -43,6 +43,7 @@ static void on_lost(void *arg, const char *why)
 	hw_monitors_lost(r);
 	hw_sightings_lost(r);
 	hw_hints_lost(r);
+	hw_published_lost(r);
 	hw_inventory_lost(r);
 	if (!was && strcmp(text, r->reported) == 0)
 		return;
@@ -217,12 +218,10 @@ void hw_redis_refresh_light(struct hw_redis *r, struct hw_now now, struct hw_ref
 		hw_redis_refresh(r, device);
 }
 
-/* Removes an acknowledged payload from the outbox. If the ring has no room, the acknowledgement is dropped. The
- * payload then stays in the outbox, and is published again after the next start. */
-void hw_redis_published(struct hw_redis *r, const char *id, size_t id_len, uint64_t seq, bool cleared)
+/* If the ring has no room, the acknowledgement is dropped, and the next run clears the device's messages again. */
+void hw_redis_cleared(struct hw_redis *r, const char *id, size_t id_len, uint64_t seq)
 {
-	struct hw_pending_write e = {
-		.t = {.seq = seq}, .queued_ns = hw_clock_now().mono.ns, .acknowledges = true, .cleared = cleared};
+	struct hw_pending_write e = {.t = {.seq = seq}, .queued_ns = hw_clock_now().mono.ns, .acknowledges = true};
 	if (id_len == 0 || id_len > HW_ID_MAX || !hw_call_owner_epoch(r, id, id_len, &e.epoch))
 		return;
 	e.id = copy_id(id, id_len, "");
@@ -240,6 +239,7 @@ void hw_redis_tick(struct hw_redis *r)
 	hw_load_tick(r);
 	hw_sightings_tick(r);
 	hw_inventory_tick(r);
+	hw_published_tick(r);
 }
 
 void hw_redis_compare(struct hw_redis *r)

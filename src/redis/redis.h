@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The interface to all code of the monitor that uses hiredis, on the libevent loop: the connection, the scripts, the
- * sink of the store (transitions, refreshes, the outbox), the loader and the sight record. This code reads devices from
+ * sink of the store (transitions, refreshes, P), the loader and the sight record. This code reads devices from
  * the core's registry and never changes one. Redis' answers reach the owner through struct hw_redis_ops.
  *
  * The sight record is the value of device:monitor:NODE_ID: this run's id, and until when this run has seen the fleet
@@ -48,9 +48,9 @@ struct hw_redis_conf {
 	bool keyspace;
 };
 
-/* Flags in a device's record: its state is pending at the store, or at the broker. The sink for each sets and clears
- * its flag. */
-enum { HW_PENDING_STORE = HW_NOTE(0), HW_PENDING_STATUS = HW_NOTE(1) };
+/* Flags in a device's record: its state is pending at the store, or its status or discovery at the broker. The sink for
+ * each sets and clears its flag. */
+enum { HW_PENDING_STORE = HW_NOTE(0), HW_PENDING_STATUS = HW_NOTE(1), HW_PENDING_DISCOVERY = HW_NOTE(4) };
 
 /* A device's partition, and the fencing token with which this node owns it. */
 struct hw_ownership {
@@ -64,9 +64,13 @@ struct hw_redis_ops {
 	void (*on_link)(void *arg, bool up, const char *why);
 	/* Called with a device from the store. The callback may take over its members. `down_ms` is set. */
 	void (*on_device)(void *arg, struct hw_stored *device);
-	/* Called with an entry of the outbox, after all devices: the payload that the broker has not acknowledged
-	 * ("": a clearing). Not NUL-terminated. */
-	void (*on_outbox)(void *arg, const char *id, size_t id_len, const char *payload, size_t len);
+	/* Called with an id of the outbox, after all devices: a device that was forgotten, and whose messages at the
+	 * broker are not cleared yet. `status`: an entry of an earlier version instead, a device whose status was
+	 * not acknowledged. */
+	void (*on_outbox)(void *arg, const char *id, size_t id_len, bool status);
+	/* The answer to hw_redis_read_published(): HW_PARTITIONS values, HW_PUBLISHED_UNKNOWN for none; or
+	 * NULL if Redis cannot serve now. Not called if the connection is lost. */
+	void (*on_published)(void *arg, const uint64_t *p);
 	/* Called when the load has ended, with the number of devices, the number of unusable records, the id of the
 	 * first of these, and whether everything was read. */
 	void (*on_loaded)(void *arg, uint64_t devices, uint64_t unusable, const char *first, bool complete);
@@ -81,9 +85,6 @@ struct hw_redis_ops {
 	/* Called with the answer to hw_redis_events_after() or hw_redis_events_last(). May be NULL if neither
 	 * function is called. */
 	void (*on_events)(void *arg, const struct hw_event_page *page);
-	/* Writes the payload of a device's retained status, exactly as it will be published, for the outbox. Returns
-	 * its length; 0: a clearing; -1: the group publishes no status. */
-	int (*status_payload)(void *arg, const struct hw_device *device, char *buf, size_t cap);
 	/* Called when Redis has answered with an error that shows that it cannot serve now (OOM, READONLY, LOADING,
 	 * MISCONF, NOPERM and others), at most once in 10 s for each kind. */
 	void (*on_trouble)(void *arg, const char *what);
@@ -106,6 +107,9 @@ struct hw_redis_ops {
 	 * callbacks.
 	 */
 	bool (*owner)(void *arg, const char *id, size_t id_len, struct hw_ownership *out);
+	/* Returns this node's fencing token of a partition; epoch 0: it does not own the partition. NULL together with
+	 * `owner`. */
+	struct hw_fencing_token (*token)(void *arg, unsigned partition);
 	/* Called when Redis has a greater fencing token for this partition. Redis has refused our writes for the
 	 * partition, and they will not be repeated. */
 	void (*on_fenced)(void *arg, unsigned partition, const struct hw_fencing_token *newer);
@@ -204,9 +208,23 @@ void hw_redis_rewrite(struct hw_redis *r, struct hw_ref device);
  * writes the hash device:groups. If Redis does not accept one of these, it is not sent again. */
 void hw_redis_parent_heard(struct hw_redis *r, struct hw_id id, uint64_t seq, struct hw_id parent, int64_t settle_ms);
 void hw_redis_groups(struct hw_redis *r, struct hw_now now);
-/* Called when the broker has acknowledged a device's retained status with this `seq`. Removes the status from the
- * outbox if it is still the current one. The device is named by `id`, because it may have been forgotten. */
-void hw_redis_published(struct hw_redis *r, const char *id, size_t id_len, uint64_t seq, bool cleared);
+/* Called when the broker has cleared the retained messages of a device that was forgotten, or has nothing to clear.
+ * Removes the id from the outbox. */
+void hw_redis_cleared(struct hw_redis *r, const char *id, size_t id_len, uint64_t seq);
+
+/*
+ * P of a partition (of the whole fleet, index 0, for a standalone monitor): the broker has acknowledged or refused each
+ * status of a transition with a seq less than P. Kept in the hash device:published.
+ */
+#define HW_PUBLISHED_UNKNOWN UINT64_MAX
+/* Reads P; on_published() follows. Returns 0, -ENOTCONN or -ENOMEM. A standalone monitor's load does the same before
+ * on_loaded(). */
+int hw_redis_read_published(struct hw_redis *r);
+/* Writes P before all transitions that are pending now. Nothing else waits for the write. It is repeated until Redis
+ * has it, or another node owns the partition. */
+void hw_redis_write_published(struct hw_redis *r, unsigned partition, uint64_t p);
+/* Whether Redis has every P that was written, or refuses them. */
+bool hw_redis_published_idle(const struct hw_redis *r);
 
 /*
  * Requests a part of the event stream, at most HW_EVENTS_PAGE entries: hw_redis_events_after() those after an id ({0,

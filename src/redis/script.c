@@ -15,6 +15,8 @@ const char *hw_script_text(enum hw_script s)
 		return hw_script_inventory_text;
 	case HW_SCRIPT_UNSEEN:
 		return hw_script_unseen_text;
+	case HW_SCRIPT_PUBLISHED:
+		return hw_script_published_text;
 	default:
 		return hw_script_transition_text;
 	}

@@ -10,6 +10,7 @@ enum hw_script {
 	HW_SCRIPT_TRANSITION,
 	HW_SCRIPT_INVENTORY,
 	HW_SCRIPT_UNSEEN,
+	HW_SCRIPT_PUBLISHED,
 	HW_SCRIPTS
 };
 
@@ -28,6 +29,7 @@ extern const char hw_script_refresh_text[];
 extern const char hw_script_transition_text[];
 extern const char hw_script_inventory_text[];
 extern const char hw_script_unseen_text[];
+extern const char hw_script_published_text[];
 extern const char hw_script_renew_text[];
 extern const char hw_script_claim_text[];
 extern const char hw_script_release_text[];

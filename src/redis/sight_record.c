@@ -81,6 +81,7 @@ static void compare(struct hw_redis *r, const struct found *f)
 		return; /* it is still the sight record of the previous run */
 	if (!f->any) {
 		k->written = k->left = false; /* report it once */
+		hw_published_again(r);
 		r->ops->on_emptied(r->arg);
 	} else if (!f->ours) {
 		k->doubted = true;

@@ -56,6 +56,7 @@ static void pump(struct hw_redis *r)
 		s->pending_writes.sent = s->pending_writes.head;
 		s->rewind = false;
 	}
+	hw_published_send(r);
 	/* A limit, because all entries of the ring may belong to other nodes by now, and skipping each of them takes a
 	 * try. */
 	unsigned tries = 0;

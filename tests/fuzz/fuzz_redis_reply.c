@@ -191,10 +191,10 @@ static void on_device(void *arg, struct hw_stored *s)
 		;
 }
 
-static void on_outbox(void *arg, const char *id, size_t id_len, const char *payload, size_t len)
+static void on_outbox(void *arg, const char *id, size_t id_len, bool status)
 {
-	(void)arg;
-	MUST(id_len > 0 && id_len <= HW_ID_MAX && memchr(id, '\0', id_len) == NULL && (payload || len == 0));
+	(void)arg, (void)status;
+	MUST(id_len > 0 && id_len <= HW_ID_MAX && memchr(id, '\0', id_len) == NULL);
 }
 
 static void on_loaded(void *arg, uint64_t devices, uint64_t unusable, const char *first, bool complete)
@@ -212,7 +212,9 @@ static void on_confirmed(void *arg, struct hw_ref ref, uint64_t seq)
 	const struct hw_device *d = hw_registry_get(hw_monitor_registry(w->monitor), ref);
 	if (d) {
 		struct hw_id id = hw_device_id(d);
-		hw_redis_published(w->redis, id.text, id.len, seq, hw_device_state(d) == HW_STATE_FORGOTTEN);
+		if (hw_device_state(d) == HW_STATE_FORGOTTEN)
+			hw_redis_cleared(w->redis, id.text, id.len, seq);
+		hw_redis_write_published(w->redis, 0, seq);
 	}
 }
 
@@ -223,10 +225,11 @@ static void on_newer(void *arg, struct hw_ref ref, uint64_t seq)
 		sink_rewrite(w->redis, ref);
 }
 
-static int status_payload(void *arg, const struct hw_device *d, char *buf, size_t cap)
+static void on_published(void *arg, const uint64_t *p)
 {
 	(void)arg;
-	return snprintf(buf, cap, "{\"seq\":%llu}", (unsigned long long)d->seq);
+	for (unsigned k = 0; p && k < HW_PARTITIONS; k++)
+		MUST(p[k] == HW_PUBLISHED_UNKNOWN || p[k] <= HW_SINCE_MAX);
 }
 
 static void on_trouble(void *arg, const char *what)
@@ -246,7 +249,7 @@ static const struct hw_redis_ops ops = {.on_link = on_link,
                                         .on_loaded = on_loaded,
                                         .on_confirmed = on_confirmed,
                                         .on_newer = on_newer,
-                                        .status_payload = status_payload,
+                                        .on_published = on_published,
                                         .on_trouble = on_trouble,
                                         .on_emptied = on_emptied};
 

@@ -27,7 +27,9 @@ wiring = \
 	src/daemon/loop/turn.c \
 	src/daemon/loop/wall_clock.c \
 	src/daemon/retained/discovery.c \
+	src/daemon/retained/generations.c \
 	src/daemon/retained/presence.c \
+	src/daemon/retained/published.c \
 	src/daemon/retained/retained.c \
 	src/daemon/retained/retained_sink.c \
 	src/daemon/retained/status.c \

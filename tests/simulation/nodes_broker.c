@@ -73,6 +73,8 @@ static void take_status(struct nw_world *w, const struct nw_text *t)
 		k.what = NW_K_ONLINE;
 	nw_oracle_status(w, nw_name_of(k.token.node, strlen(k.token.node)), t->device, &k.token);
 	w->broker.retained[t->device] = k;
+	if (k.seq > w->broker.most_seq[t->device])
+		w->broker.most_seq[t->device] = k.seq;
 	w->count.statuses++;
 	nw_trace(w, "broker: dev-%d (%u) %s, (%d %s) seq %d", t->device, w->part[t->device],
 	         k.what == NW_K_ONLINE ? "online" : "offline", (int)k.token.epoch, k.token.node, (int)k.seq);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The nine invariants of several nodes, checked by what truly happened and by what was sent. The oracle does not ask
+ * The ten invariants of several nodes, checked by what truly happened and by what was sent. The oracle does not ask
  * src/nodes whether it was right. Only for invariants 6 to 9, the oracle asks whether a host believes that it owns a
  * partition.
  */
@@ -637,6 +637,18 @@ static void check_memory(struct nw_world *w)
 				nw_breach(w, "8: %s forgets dev-%d", nw_names[h->name], d);
 			h->knew[d] |= knows && is_stored(w, d, has->seq);
 		}
+	}
+}
+
+/* P must not be greater than the seq of a state in Redis whose status the broker has never had. */
+void nw_oracle_published(struct nw_world *w, int instance)
+{
+	const struct nw_data *d = &w->redis[instance].d;
+	for (int i = 0; i < w->plan.devices; i++) {
+		uint64_t p = d->published[w->part[i]];
+		if (d->device[i].there && p > 0 && d->device[i].seq > w->broker.most_seq[i] && d->device[i].seq < p - 1)
+			nw_breach(w, "10: the broker has no status of dev-%d as of seq %" PRIu64 ", but P is %" PRIu64,
+			          i, d->device[i].seq, p - 1);
 	}
 }
 

@@ -309,8 +309,7 @@ static enum nw_result transition(struct nw_world *w, int instance, struct nw_ite
 	*h = i->to;
 	h->form = form;
 	h->there = true;
-	if (i->outbox)
-		r->d.outbox[i->device] = true;
+	nw_oracle_published(w, instance);
 	return quiet ? NW_WRITTEN : NW_ENTERED;
 }
 
@@ -327,14 +326,6 @@ static enum nw_result refresh(struct nw_redis *r, const struct nw_item *i)
 	return NW_WRITTEN;
 }
 
-static enum nw_result acknowledge(struct nw_redis *r, const struct nw_item *i)
-{
-	const struct nw_hash *h = &r->d.device[i->device];
-	if (h->there && h->seq == i->to.seq)
-		r->d.outbox[i->device] = false;
-	return NW_WRITTEN;
-}
-
 static enum nw_result item(struct nw_world *w, int instance, struct nw_item *i)
 {
 	struct nw_redis *r = at(w, instance);
@@ -343,8 +334,6 @@ static enum nw_result item(struct nw_world *w, int instance, struct nw_item *i)
 		i->newer = r->d.owner[p].token;
 		return NW_FENCED;
 	}
-	if (i->kind == NW_ACK)
-		return acknowledge(r, i);
 	return i->kind == NW_REFRESH ? refresh(r, i) : transition(w, instance, i);
 }
 
@@ -358,7 +347,24 @@ static void load(const struct nw_redis *r, uint64_t from, struct nw_hashes *out)
 {
 	for (uint64_t k = 0; k < NW_HASHES && from + k < NW_DEVICES; k++)
 		out->hash[k] = r->d.device[from + k];
-	memcpy(out->outbox, r->d.outbox, sizeof(out->outbox));
+}
+
+/* published.lua. */
+static void publish(struct nw_world *w, int instance, struct nw_published *p)
+{
+	struct nw_redis *r = at(w, instance);
+	if (!admits(w, instance, p->partition, &p->token)) {
+		p->newer = r->d.owner[p->partition].token;
+		return;
+	}
+	r->d.published[p->partition] = p->p + 1;
+	nw_oracle_published(w, instance);
+}
+
+static void read_published(const struct nw_redis *r, struct nw_published_all *all)
+{
+	for (unsigned p = 0; p < HW_PARTITIONS; p++)
+		all->p[p] = r->d.published[p] - 1;
 }
 
 static void mark(struct nw_redis *r, int name, bool put, struct nw_mark *m)
@@ -404,6 +410,12 @@ static bool serve_sink(struct nw_world *w, struct nw_host *h, struct nw_msg *msg
 	case NW_LOAD:
 	case NW_OUTBOX:
 		load(r, msg->number, msg->body);
+		break;
+	case NW_PUBLISHED:
+		publish(w, msg->instance, msg->body);
+		break;
+	case NW_PUBLISHED_ALL:
+		read_published(r, msg->body);
 		break;
 	case NW_MARK:
 	case NW_LOOK:

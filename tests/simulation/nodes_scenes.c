@@ -269,8 +269,10 @@ static void debts_wait(struct nw_world *w)
 static bool are_told_online(const struct nw_world *w)
 {
 	bool all = true;
+	const struct nw_data *redis = &w->redis[w->master].d;
 	for (int d = 0; d < w->plan.devices; d++)
-		all &= !w->theirs[d] || (w->broker.retained[d].what == NW_K_ONLINE && !w->redis[w->master].d.outbox[d]);
+		all &= !w->theirs[d] || (w->broker.retained[d].what == NW_K_ONLINE &&
+		                         redis->published[w->part[d]] - 1 > redis->device[d].seq);
 	return all;
 }
 

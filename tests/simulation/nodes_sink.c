@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Replaces the sink, the loader and the sight record of src/redis (src/redis/redis.h) for the wiring: the ring of
- * transitions, with the broker's acknowledgements among them; refreshes, which the store answers by requesting a
+ * transitions; P; refreshes, which the store answers by requesting a
  * snapshot if its data differ; the sweep; loads; and the sight record, by which an emptied store is found. Confirmed
  * transitions are kept for a while, and are sent before all others when the link is back.
  */
 #include <errno.h>
+#include <inttypes.h>
 #include <stdlib.h>
 
 #include "nodes_world.h"
@@ -22,7 +23,6 @@ struct nw_ringed {
 	struct hw_transition t;
 	uint64_t epoch;
 	int64_t queued_ns; /* when the item was queued; of a transition that is kept: when it was confirmed */
-	int ack;           /* the device whose status the broker has acknowledged; -1: a transition */
 	bool again;        /* the transition was confirmed before */
 };
 
@@ -49,6 +49,7 @@ struct hw_redis {
 	unsigned calls[NW_REFRESH + 1]; /* for each kind: the number of calls under way */
 	bool refresh[RECORDS], rewrite[RECORDS];
 	bool sweep, comparing;
+	uint64_t published[HW_PARTITIONS]; /* P as it was written last; 0: not in this run */
 
 	struct nw_ringed kept[KEPT];
 	size_t n_kept;
@@ -160,20 +161,55 @@ bool hw_redis_transition(struct hw_redis *r, struct hw_now now, const struct hw_
 		return false;
 	nw_trace(r->h->w, "%s: dev-%d is %s (%s), seq %d of (%d %s)", nw_names[r->h->name], number_of(d),
 	         hw_state_name(t->state), hw_reason_name(t->reason), (int)t->seq, (int)token.epoch, token.node);
-	push(r, &(struct nw_ringed){.t = *t, .epoch = token.epoch, .queued_ns = now.mono.ns, .ack = -1});
+	push(r, &(struct nw_ringed){.t = *t, .epoch = token.epoch, .queued_ns = now.mono.ns});
 	return true;
 }
 
-void hw_redis_published(struct hw_redis *r, const char *id, size_t id_len, uint64_t seq, bool cleared)
+/* No device of this world is forgotten while its node could clear its status. */
+void hw_redis_cleared(struct hw_redis *r, const char *id, size_t id_len, uint64_t seq)
 {
-	struct nw_ringed e = {.t = {.seq = seq}, .ack = nw_device_of(id, id_len)};
-	struct hw_fencing_token token;
-	(void)cleared;
-	if (!owns(r, e.ack, 0, &token))
-		return;
-	e.epoch = token.epoch;
-	e.queued_ns = nw_host_now(r->h->w, r->h).mono.ns;
-	push(r, &e);
+	(void)r, (void)id, (void)id_len, (void)seq;
+}
+
+static void send_published(struct hw_redis *r, unsigned p)
+{
+	struct nw_published *b = nw_alloc(sizeof(*b));
+	*b = (struct nw_published){.partition = p, .p = r->published[p], .token = r->ops->token(r->arg, p)};
+	nw_trace(r->h->w, "%s: P of %u is %" PRIu64 " of (%d %s)%s", nw_names[r->h->name], p, b->p, (int)b->token.epoch,
+	         b->token.node, r->up ? "" : ", without Redis");
+	if (b->token.epoch > 0 && r->up)
+		nw_link_ask(r->h, NW_L_SINK, (struct nw_msg){.what = NW_PUBLISHED, .body = b});
+	else
+		free(b);
+}
+
+void hw_redis_write_published(struct hw_redis *r, unsigned partition, uint64_t p)
+{
+	r->published[partition] = p;
+	send_published(r, partition);
+}
+
+bool hw_redis_published_idle(const struct hw_redis *r)
+{
+	(void)r;
+	return true;
+}
+
+int hw_redis_read_published(struct hw_redis *r)
+{
+	if (!r->up)
+		return -ENOTCONN;
+	nw_link_ask(r->h, NW_L_SINK,
+	            (struct nw_msg){.what = NW_PUBLISHED_ALL, .body = nw_alloc(sizeof(struct nw_published_all))});
+	return 0;
+}
+
+/* After a reconnect, or when Redis was emptied. */
+static void send_all_published(struct hw_redis *r)
+{
+	for (unsigned p = 0; p < HW_PARTITIONS; p++)
+		if (r->published[p])
+			send_published(r, p);
 }
 
 void hw_redis_refresh(struct hw_redis *r, struct hw_ref device)
@@ -194,30 +230,23 @@ static struct nw_call *call_new(enum nw_item_kind kind)
 static bool add_pending_write(struct hw_redis *r, struct nw_call *c, uint64_t place)
 {
 	const struct nw_ringed *e = at(r, place);
-	const struct hw_device *d = e->ack < 0 ? device_of(r, e->t.device) : NULL;
+	const struct hw_device *d = device_of(r, e->t.device);
 	struct nw_item *i = &c->item[c->n];
-	if (e->ack < 0 && !d)
+	if (!d)
 		return true;
 	*i = (struct nw_item){
-		.kind = e->ack < 0 ? NW_EDGE : NW_ACK, .device = d ? number_of(d) : e->ack, .again = e->again};
-	i->ref = e->t.device;
-	if (d)
-		i->to = picture(r, d);
+		.kind = NW_EDGE, .device = number_of(d), .ref = e->t.device, .to = picture(r, d), .again = e->again};
 	i->to.seq = e->t.seq;
 	if (!owns(r, i->device, e->epoch, &i->to.token)) {
-		if (d)
-			drop(r, e->t.device, e->t.seq);
+		drop(r, e->t.device, e->t.seq);
 		return true;
 	}
-	if (d && r->flying[e->t.device.index])
+	if (r->flying[e->t.device.index])
 		return false;
-	if (d) {
-		i->outbox = e->t.seq == d->seq && (!e->again || hw_device_noted(d, HW_PENDING_STATUS));
-		i->to.state = e->t.state;
-		i->to.reason = e->t.reason;
-		i->to.since_ms = e->t.time_ms;
-		i->to.last_seen_ms = e->t.last_seen_ms;
-	}
+	i->to.state = e->t.state;
+	i->to.reason = e->t.reason;
+	i->to.since_ms = e->t.time_ms;
+	i->to.last_seen_ms = e->t.last_seen_ms;
 	c->n++;
 	return true;
 }
@@ -237,8 +266,6 @@ static void confirm(struct hw_redis *r, uint64_t place)
 	int64_t now = nw_host_now(r->h->w, r->h).mono.ns;
 	for (; r->head != place; r->head++) {
 		const struct nw_ringed *e = at(r, r->head);
-		if (e->ack >= 0)
-			continue;
 		if (r->n_kept == KEPT)
 			memmove(r->kept, r->kept + 1, --r->n_kept * sizeof(*r->kept));
 		r->kept[r->n_kept] = *e;
@@ -361,10 +388,7 @@ static void answer_item(struct hw_redis *r, const struct nw_item *i)
 	if (i->result == NW_FENCED) {
 		r->stats.fenced++;
 		r->ops->on_fenced(r->arg, r->h->w->part[i->device], &i->newer);
-		if (i->kind != NW_ACK)
-			drop(r, i->ref, i->to.seq);
-	} else if (i->kind == NW_ACK) {
-		return;
+		drop(r, i->ref, i->to.seq);
 	} else if (i->result == NW_ANEW) {
 		if (device_of(r, i->ref))
 			r->rewrite[i->ref.index] = true;
@@ -451,14 +475,9 @@ static void take_hash(struct hw_redis *r, const struct nw_hash *h, int device)
 		r->ops->on_device(r->arg, &s);
 }
 
-static void take_outbox(struct hw_redis *r, const struct nw_hashes *all)
+/* The outbox is empty: see hw_redis_cleared(). */
+static void take_outbox(struct hw_redis *r)
 {
-	for (int d = 0; d < NW_DEVICES; d++) {
-		char id[16];
-		int len = snprintf(id, sizeof(id), "dev-%d", d);
-		if (all->outbox[d])
-			r->ops->on_outbox(r->arg, id, (size_t)len, "{}", 2);
-	}
 	bool again = r->stage == AGAIN;
 	r->stage = DONE;
 	if (again && r->next)
@@ -474,7 +493,7 @@ static void answer_load(struct hw_redis *r, const struct nw_msg *msg)
 {
 	const struct nw_hashes *page = msg->body;
 	if (msg->what == NW_OUTBOX) {
-		take_outbox(r, page);
+		take_outbox(r);
 		return;
 	}
 	for (int k = 0; k < NW_HASHES; k++)
@@ -494,6 +513,7 @@ static void compare(struct hw_redis *r, const struct nw_mark *found)
 		return;
 	if (!found->there) {
 		r->mark.written = r->mark.left = false;
+		send_all_published(r);
 		r->ops->on_emptied(r->arg);
 	} else if (found->run == r->conf.run_id && found->ms >= r->mark.written_ms) {
 		return;
@@ -616,6 +636,7 @@ void nw_sink_up(struct nw_host *h, struct nw_msg *hello)
 	r->down_since = (struct hw_mono){0};
 	send_again(r);
 	nw_oracle_connects(h->w, h);
+	send_all_published(r);
 	r->ops->on_link(r->arg, true, "connected");
 	if (r->stage == WANTED || r->stage == DONE)
 		begin_load(r);
@@ -650,6 +671,12 @@ void nw_sink_answer(struct nw_host *h, struct nw_msg *msg)
 	const struct nw_mark *found = msg->body;
 	if (msg->what == NW_CALL) {
 		answer_call(r, msg->body);
+	} else if (msg->what == NW_PUBLISHED) {
+		const struct nw_published *p = msg->body;
+		if (p->newer.epoch)
+			r->ops->on_fenced(r->arg, p->partition, &p->newer);
+	} else if (msg->what == NW_PUBLISHED_ALL) {
+		r->ops->on_published(r->arg, ((struct nw_published_all *)msg->body)->p);
 	} else if (msg->what == NW_MARK) {
 		on_marked(r, found);
 	} else if (msg->what == NW_LOOK) {

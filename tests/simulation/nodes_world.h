@@ -5,7 +5,7 @@
  * fail over, and a broker with sessions. Everything comes from one seed. Time advances in steps of 20 ms; within a step
  * the order of events is random.
  *
- *   nodes_redis    a Redis: members, owners, hashes, outbox, sight records, stream; with the effects of the scripts
+ *   nodes_redis    a Redis: members, owners, hashes, P, sight records, stream; with the effects of the scripts
  *   nodes_broker   a broker: one session for each client id, retained messages, wills, readers
  *   nodes_fleet    devices: they send heartbeats and goodbyes, die, and come back
  *   nodes_host     a process and its loop: starts, timers, pauses, the end
@@ -52,19 +52,21 @@ struct nw_text {
 };
 
 enum nw_what {
-	NW_HELLO,   /* to Redis: a connection is made */
-	NW_ORDER,   /* ... an order of src/nodes */
-	NW_SHOUT,   /* ... a message for the nodes' channel */
-	NW_CALL,    /* ... of the sink: struct nw_call */
-	NW_LOAD,    /* ... of the sink: the hashes of devices from `number` on: struct nw_hashes */
-	NW_OUTBOX,  /* ... of the sink: the outbox */
-	NW_MARK,    /* ... of the sink: writes its sight record, and reports the one that was there: struct nw_mark */
-	NW_LOOK,    /* ... of the sink: reads its sight record */
-	NW_RANGE,   /* ... of the tail: struct nw_range */
-	NW_BLOCK,   /* ... of the tail: Redis answers as soon as it has an entry after that offset */
-	NW_CONNECT, /* to the broker: the publisher begins a session */
-	NW_PUBLISH, /* ... the publisher publishes `text` */
-	NW_BARRIER, /* ... a barrier; also from the broker to a reader */
+	NW_HELLO,     /* to Redis: a connection is made */
+	NW_ORDER,     /* ... an order of src/nodes */
+	NW_SHOUT,     /* ... a message for the nodes' channel */
+	NW_CALL,      /* ... of the sink: struct nw_call */
+	NW_LOAD,      /* ... of the sink: the hashes of devices from `number` on: struct nw_hashes */
+	NW_OUTBOX,    /* ... of the sink: the outbox */
+	NW_MARK,      /* ... of the sink: writes its sight record, and reports the one that was there: struct nw_mark */
+	NW_LOOK,      /* ... of the sink: reads its sight record */
+	NW_PUBLISHED, /* ... of the sink: writes P of a partition: struct nw_published */
+	NW_PUBLISHED_ALL, /* ... of the sink: reads P of each partition: struct nw_published_all */
+	NW_RANGE,         /* ... of the tail: struct nw_range */
+	NW_BLOCK,         /* ... of the tail: Redis answers as soon as it has an entry after that offset */
+	NW_CONNECT,       /* to the broker: the publisher begins a session */
+	NW_PUBLISH,       /* ... the publisher publishes `text` */
+	NW_BARRIER,       /* ... a barrier; also from the broker to a reader */
 	NW_EVICT, /* ... an eviction, over its own connection; `text`: what it publishes in place of the evicted node */
 	NW_SUBSCRIBE, /* ... a reader subscribes */
 	NW_REPLAY,    /* ... a reader requests the retained messages again */
@@ -156,6 +158,18 @@ struct nw_mark {
 	int64_t ms;
 };
 
+/* P of a partition; all of them. UINT64_MAX: none. */
+struct nw_published {
+	unsigned partition;
+	uint64_t p;
+	struct hw_fencing_token token;
+	struct hw_fencing_token newer; /* the answer: that of the present owner; epoch 0: P is written */
+};
+
+struct nw_published_all {
+	uint64_t p[HW_PARTITIONS];
+};
+
 /* The data of one instance, without its entries. */
 struct nw_data {
 	struct nw_member member[NW_HOSTS]; /* by name */
@@ -163,7 +177,7 @@ struct nw_data {
 	struct hw_record owner[HW_PARTITIONS];
 	uint64_t version; /* of the owners */
 	struct nw_hash device[NW_DEVICES];
-	bool outbox[NW_DEVICES];
+	uint64_t published[HW_PARTITIONS]; /* P + 1; 0: none */
 	size_t n_entries;
 	size_t first; /* earlier entries were trimmed */
 	struct hw_stream_id last;
@@ -199,7 +213,7 @@ struct nw_order {
 	struct hw_record owner[HW_PARTITIONS];
 };
 
-enum nw_item_kind { NW_EDGE, NW_REWRITE, NW_REFRESH, NW_ACK };
+enum nw_item_kind { NW_EDGE, NW_REWRITE, NW_REFRESH };
 enum nw_result { NW_WRITTEN, NW_ENTERED, NW_NEWER, NW_ANEW, NW_FENCED };
 
 struct nw_item {
@@ -207,7 +221,7 @@ struct nw_item {
 	int device;
 	struct hw_ref ref;
 	struct nw_hash to; /* with our token */
-	bool outbox, again;
+	bool again;
 	enum nw_result result;
 	uint64_t stored;
 	struct hw_fencing_token newer; /* the token of the owner that Redis knows for the device or the partition */
@@ -215,7 +229,7 @@ struct nw_item {
 
 #define NW_ITEMS 8
 struct nw_call {
-	enum nw_item_kind kind; /* NW_EDGE: with acknowledgements among them */
+	enum nw_item_kind kind;
 	size_t n;
 	struct nw_item item[NW_ITEMS];
 	uint64_t end; /* of the ring */
@@ -224,7 +238,6 @@ struct nw_call {
 #define NW_HASHES 4
 struct nw_hashes {
 	struct nw_hash hash[NW_HASHES];
-	bool outbox[NW_DEVICES];
 };
 
 #define NW_PAGE 16
@@ -268,6 +281,7 @@ struct nw_broker {
 	struct nw_client session[NW_HOSTS], reader[NW_HOSTS], barriers[NW_HOSTS]; /* by name */
 	struct nw_text *presence[NW_HOSTS], *known[NW_HOSTS];                     /* retained */
 	struct nw_kept retained[NW_DEVICES];
+	uint64_t most_seq[NW_DEVICES]; /* for the oracle: the greatest seq of the device's statuses so far */
 	struct hw_fencing_token most[HW_PARTITIONS]; /* for the oracle: the greatest token of the statuses that the
 	                                              * broker passed on since its last start */
 	struct nw_begun begun[NW_HOSTS];             /* by name */
@@ -653,6 +667,7 @@ const char *nw_lie_name(enum nw_lie k);
 /* the oracle */
 void nw_oracle_accepts(struct nw_world *w, int instance, unsigned p, const struct hw_fencing_token *t);
 void nw_oracle_entry(struct nw_world *w, int instance, const struct nw_entry *e);
+void nw_oracle_published(struct nw_world *w, int instance);
 void nw_oracle_grants(struct nw_world *w, int instance, unsigned p, const struct hw_fencing_token *t, uint64_t run);
 void nw_oracle_removes(struct nw_world *w, const char *node, int64_t renewed);
 void nw_oracle_begins(struct nw_world *w, const struct nw_host *h, uint64_t conn);

@@ -17,6 +17,7 @@ void sim_broker_init(struct sim *s)
 	b->n_clients = s->plan.devices + s->plan.readers + 2;
 	b->client = sim_calloc(b->n_clients, sizeof(*b->client));
 	b->retained = sim_calloc(s->plan.devices, sizeof(*b->retained));
+	b->most_seq = sim_calloc(s->plan.devices, sizeof(*b->most_seq));
 	b->ready = sim_calloc(b->n_clients, sizeof(*b->ready));
 	b->service_ns = s->plan.service_ns;
 	b->delay_ns = s->plan.delay_ns;
@@ -31,6 +32,7 @@ void sim_broker_fini(struct sim *s)
 		sim_fifo_fini(&b->pipe[r].q);
 	free(b->client);
 	free(b->retained);
+	free(b->most_seq);
 	free(b->ready);
 }
 
@@ -369,6 +371,8 @@ static void process(struct sim *s, uint32_t c, struct sim_packet p)
 		route(s, p);
 		break;
 	case SIM_STATUS:
+		if (p.number > b->most_seq[p.device])
+			b->most_seq[p.device] = p.number;
 		b->retained[p.device] =
 			(struct sim_retained){.any = true, .online = p.online, .by_monitor = true, .seq = p.number};
 		route(s, p);

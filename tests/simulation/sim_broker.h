@@ -48,6 +48,7 @@ struct sim_broker {
 	struct sim_pipe pipe[SIM_READERS_MAX + 2]; /* the pipes to the readers, then those for the answers to
 	                                            * barriers and for the answers to statuses */
 	struct sim_retained *retained;             /* owned; a device */
+	uint64_t *most_seq;                        /* owned; the greatest seq of a device's statuses so far */
 	uint32_t *ready;                           /* owned: the sockets with waiting packets, a ring of n_clients */
 	uint32_t n_clients, ready_head, ready_n;
 	bool serving; /* a SIM_SERVE is planned */

@@ -309,6 +309,19 @@ void sim_oracle_transition(struct sim *s, uint32_t i, const struct hw_transition
 	sim_oracle_changed(s, i, t);
 }
 
+/* P must not be greater than the seq of a state in the store whose status the broker has never had. */
+void sim_oracle_published(struct sim *s)
+{
+	if (s->store.published == HW_PUBLISHED_UNKNOWN)
+		return;
+	for (uint32_t i = 0; i < s->plan.devices; i++) {
+		const struct sim_record *r = &s->store.record[i];
+		if (r->known && r->seq > s->broker.most_seq[i] && r->seq < s->store.published)
+			sim_breach(s, "d%u: the broker has no status as of seq %" PRIu64 ", but P is %" PRIu64, i,
+			           r->seq, s->store.published);
+	}
+}
+
 void sim_oracle_stored(struct sim *s, const struct sim_order *o, const struct sim_record *was)
 {
 	if (was->known && was->state == o->record.state && !s->oracle.amnesia && !s->oracle.damaged)

@@ -173,6 +173,7 @@ void sim_oracle_unmuted(struct sim *s, uint32_t group);
 /* Returns for how long the group was deaf, or its bridge away, between two moments. */
 int64_t sim_oracle_deaf_ns(const struct sim_oracle *o, uint32_t group, int64_t from, int64_t to);
 void sim_oracle_transition(struct sim *s, uint32_t device, const struct hw_transition *t);
+void sim_oracle_published(struct sim *s);
 void sim_oracle_stored(struct sim *s, const struct sim_order *o, const struct sim_record *was);
 void sim_oracle_finish(struct sim *s);
 

@@ -2,8 +2,8 @@
 /*
  * Replaces src/redis (src/redis/redis.h) for the wiring, on top of the simulated store: transitions and refreshes
  * become orders (most refreshes are plain, and gather first), the link follows the state of the store, a load comes in
- * parts, and a missing sight record is noticed within a second. There is no outbox, because a status that is pending at
- * a crash is published again after the load anyway.
+ * parts, and a missing sight record is noticed within a second. There is no outbox, because no device is forgotten
+ * while the broker is away.
  */
 #include "redis/redis.h"
 
@@ -34,6 +34,7 @@ struct hw_redis {
 	bool *waiting;     /* owned, for each device: its refresh waits for others */
 	int64_t gather_at; /* when the waiting refreshes are sent; 0: none waits */
 	struct hw_mono down_since;
+	uint64_t published; /* P as it was written last; 0: not in this run */
 	struct hw_redis_stats stats;
 };
 
@@ -114,9 +115,29 @@ void sim_redis_without_key(struct sim *s, struct hw_ref ref)
 	r->keyless = false;
 }
 
-void hw_redis_published(struct hw_redis *r, const char *id, size_t id_len, uint64_t seq, bool cleared)
+void hw_redis_cleared(struct hw_redis *r, const char *id, size_t id_len, uint64_t seq)
 {
-	(void)r, (void)id, (void)id_len, (void)seq, (void)cleared;
+	(void)r, (void)id, (void)id_len, (void)seq;
+}
+
+void hw_redis_write_published(struct hw_redis *r, unsigned partition, uint64_t p)
+{
+	(void)partition;
+	r->published = p;
+	sim_store_give(r->s, (struct sim_order){.kind = SIM_PUBLISHED, .published = p});
+}
+
+bool hw_redis_published_idle(const struct hw_redis *r)
+{
+	(void)r;
+	return true;
+}
+
+/* The load does it. */
+int hw_redis_read_published(struct hw_redis *r)
+{
+	(void)r;
+	return -ENOTCONN;
 }
 
 /* Checks, each second, whether the sight record is missing although it must exist. */
@@ -130,6 +151,8 @@ void hw_redis_seen(struct hw_redis *r, struct hw_now now, bool blind)
 	if (s->host.store_lost && !s->host.load_wanted) {
 		s->host.store_lost = false;
 		sim_redis_reconcile(s);
+		if (r->published)
+			hw_redis_write_published(r, 0, r->published);
 		r->ops->on_emptied(r->arg);
 	}
 	if (r->seen_ms)
@@ -177,6 +200,8 @@ static void connected(struct sim *s, struct hw_redis *r)
 	s->store.disturbed_at = s->now;
 	if (!s->host.mark_found_ms && s->host.load_wanted && r->load_at == 0)
 		s->host.mark_found_ms = s->store.mark_ms;
+	if (r->published)
+		hw_redis_write_published(r, 0, r->published);
 	sim_host_turn_begins(s);
 	r->ops->on_link(r->arg, true, "connected");
 	sim_redis_reconcile(s);
@@ -283,6 +308,14 @@ static void load_one(struct sim *s, struct hw_redis *r, uint32_t n)
 		sim_breach(s, "d%u could not be loaded", n);
 }
 
+static void load_published(struct hw_redis *r)
+{
+	uint64_t p[HW_PARTITIONS];
+	for (unsigned k = 0; k < HW_PARTITIONS; k++)
+		p[k] = r->s->store.published;
+	r->ops->on_published(r->arg, p);
+}
+
 void sim_redis_on_load(struct sim *s, uint32_t run)
 {
 	struct hw_redis *r = s->host.redis;
@@ -299,6 +332,7 @@ void sim_redis_on_load(struct sim *s, uint32_t run)
 		sim_at(s, s->now + s->plan.load_pace_ns, SIM_LOAD, 0, run, 0);
 		return;
 	}
+	load_published(r);
 	s->host.load_wanted = false;
 	r->ops->on_loaded(r->arg, s->plan.devices, 0, "", true);
 	sim_redis_reconcile(s);

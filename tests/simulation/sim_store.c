@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "redis/redis.h"
 #include "sim.h"
 
 #define DELAY_MAX_NS (20 * HW_NS_PER_MS)
@@ -16,6 +17,7 @@ void sim_store_init(struct sim *s)
 	s->store.record = sim_calloc(s->plan.devices, sizeof(*s->store.record));
 	s->store.key = sim_calloc(s->plan.devices, sizeof(*s->store.key));
 	s->store.snapshot = sim_calloc(s->plan.devices, sizeof(*s->store.snapshot));
+	s->store.published = s->store.snapshot_published = HW_PUBLISHED_UNKNOWN;
 }
 
 void sim_store_fini(struct sim *s)
@@ -130,6 +132,10 @@ static void carry_out(struct sim *s, const struct sim_order *o)
 	case SIM_MARK:
 		s->store.mark_ms = o->mark_ms;
 		break;
+	case SIM_PUBLISHED:
+		s->store.published = o->published;
+		sim_oracle_published(s);
+		break;
 	case SIM_EDGE:
 	case SIM_REWRITE:
 		if (r->known && r->seq > o->record.seq) {
@@ -143,6 +149,7 @@ static void carry_out(struct sim *s, const struct sim_order *o)
 			check_key(s, o, o->given_at);
 		*r = o->record;
 		set_key(s, o);
+		sim_oracle_published(s);
 		if (listens)
 			sim_redis_confirmed(s, o->ref, o->record.seq);
 		break;
@@ -194,6 +201,7 @@ void sim_store_save(struct sim *s)
 	struct sim_store *t = &s->store;
 	memcpy(t->snapshot, t->record, s->plan.devices * sizeof(*t->snapshot));
 	t->snapshot_mark_ms = t->mark_ms;
+	t->snapshot_published = t->published;
 }
 
 void sim_store_roll_back(struct sim *s)
@@ -202,6 +210,7 @@ void sim_store_roll_back(struct sim *s)
 	memcpy(t->record, t->snapshot, s->plan.devices * sizeof(*t->record));
 	t->mark_ms = t->snapshot_mark_ms;
 	memset(t->key, 0, s->plan.devices * sizeof(*t->key));
+	t->published = t->snapshot_published;
 	s->oracle.damaged = true;
 }
 
@@ -212,6 +221,7 @@ void sim_store_empty(struct sim *s)
 	memset(t->record, 0, s->plan.devices * sizeof(*t->record));
 	t->mark_ms = 0;
 	memset(t->key, 0, s->plan.devices * sizeof(*t->key));
+	t->published = HW_PUBLISHED_UNKNOWN;
 	s->host.store_lost = true;
 	s->oracle.damaged = true;
 }
@@ -238,7 +248,7 @@ struct sim_record sim_store_newest(const struct sim *s, uint32_t device)
 	struct sim_record r = s->store.record[device];
 	for (size_t i = 0; i < s->store.n; i++) {
 		const struct sim_order *o = order_at(&s->store, i);
-		if (o->kind != SIM_MARK && o->kind != SIM_PLAIN && o->device == device)
+		if (o->kind != SIM_MARK && o->kind != SIM_PUBLISHED && o->kind != SIM_PLAIN && o->device == device)
 			r = o->record;
 	}
 	return r;

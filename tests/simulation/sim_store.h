@@ -28,7 +28,7 @@ struct sim_record {
 	unsigned group;
 };
 
-enum sim_order_kind { SIM_EDGE, SIM_REWRITE, SIM_REFRESH, SIM_PLAIN, SIM_MARK };
+enum sim_order_kind { SIM_EDGE, SIM_REWRITE, SIM_REFRESH, SIM_PLAIN, SIM_MARK, SIM_PUBLISHED };
 
 struct sim_key {
 	int64_t until; /* 0: it does not exist */
@@ -43,8 +43,9 @@ struct sim_order {
 	struct hw_ref ref;
 	struct sim_record record;
 	int64_t mark_ms;
-	int64_t ttl_ns; /* of the device's key */
-	bool instead;   /* a full refresh in place of a plain one that found no key */
+	int64_t ttl_ns;     /* of the device's key */
+	bool instead;       /* a full refresh in place of a plain one that found no key */
+	uint64_t published; /* P */
 };
 
 struct sim_store {
@@ -56,9 +57,11 @@ struct sim_store {
 	size_t head, n, cap;
 	uint64_t edges, edges_done; /* orders of kind SIM_EDGE: in the queue, and carried out */
 	int64_t mark_ms;            /* the wall-clock time until which the monitor saw the fleet; 0: never */
+	uint64_t published;         /* P; HW_PUBLISHED_UNKNOWN: none */
 	bool away, full, half;
 	struct sim_record *snapshot; /* owned: what it held a while ago */
 	int64_t snapshot_mark_ms;
+	uint64_t snapshot_published;
 	int64_t away_until, last_at;
 };
 

@@ -28,6 +28,7 @@ SYSTEM_TESTS = \
 	tests/system/test_redis_events \
 	tests/system/test_redis_faults \
 	tests/system/test_redis_fence \
+	tests/system/test_redis_published \
 	tests/system/test_redis_inventory \
 	tests/system/test_redis_kept \
 	tests/system/test_redis_plain \
@@ -98,6 +99,8 @@ tests_system_test_redis_events_LDADD = $(REDIS_LIBS) $(LDADD)
 tests_system_test_redis_faults_SOURCES = tests/system/test_redis_faults.c $(redis_fixture)
 tests_system_test_redis_faults_LDADD = $(REDIS_LIBS) $(LDADD)
 tests_system_test_redis_faults_LDFLAGS = -Wl,--wrap=event_add
+tests_system_test_redis_published_SOURCES = tests/system/test_redis_published.c $(redis_fixture)
+tests_system_test_redis_published_LDADD = $(REDIS_LIBS) $(LDADD)
 tests_system_test_redis_fence_SOURCES = tests/system/test_redis_fence.c $(redis_fixture)
 tests_system_test_redis_fence_LDADD = $(REDIS_LIBS) $(LDADD)
 tests_system_test_redis_inventory_SOURCES = tests/system/test_redis_inventory.c $(redis_fixture)

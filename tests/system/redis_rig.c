@@ -207,11 +207,20 @@ static void on_device(void *arg, struct hw_stored *device)
 			hw_redis_refresh(g->r, out.device);
 }
 
-static void on_outbox(void *arg, const char *id, size_t id_len, const char *payload, size_t len)
+static void on_outbox(void *arg, const char *id, size_t id_len, bool status)
 {
 	struct rig *g = arg;
 	g->outbox++;
-	snprintf(g->outbox_last, sizeof(g->outbox_last), "%.*s=%.*s", (int)id_len, id, (int)len, payload);
+	g->outbox_statuses += status;
+	snprintf(g->outbox_last, sizeof(g->outbox_last), "%.*s", (int)id_len, id);
+}
+
+static void on_published(void *arg, const uint64_t *p)
+{
+	struct rig *g = arg;
+	g->published_answers++;
+	if (p)
+		memcpy(g->published, p, sizeof(g->published));
 }
 
 static void on_loaded(void *arg, uint64_t devices, uint64_t unusable, const char *first, bool complete)
@@ -264,18 +273,6 @@ static void on_events(void *arg, const struct hw_event_page *page)
 	}
 }
 
-static int status_payload(void *arg, const struct hw_device *device, char *buf, size_t cap)
-{
-	struct rig *g = arg;
-	struct hw_id id = hw_device_id(device);
-	if (!hw_monitor_group_of(g->m, device)->status.filter)
-		return -1;
-	if (hw_device_state(device) == HW_STATE_FORGOTTEN)
-		return 0;
-	return snprintf(buf, cap, "{\"id\":\"%.*s\",\"state\":\"%s\",\"seq\":%llu}", (int)id.len, id.text,
-	                hw_state_name(hw_device_state(device)), (unsigned long long)device->seq);
-}
-
 static void on_trouble(void *arg, const char *what)
 {
 	struct rig *g = arg;
@@ -297,6 +294,12 @@ static void on_sent_again(void *arg, uint32_t n, uint32_t lacking)
 	struct rig *g = arg;
 	g->sent_again = n;
 	g->lacking = lacking;
+}
+
+static struct hw_fencing_token token(void *arg, unsigned partition)
+{
+	struct rig *g = arg;
+	return hw_fencing_token_make(g->epoch[partition], g->conf.node_id);
 }
 
 static bool owner(void *arg, const char *id, size_t id_len, struct hw_ownership *out)
@@ -332,10 +335,10 @@ static void on_read_device_failed(void *arg)
 #define OPS                                                                                                            \
 	.on_link = on_link, .on_device = on_device, .on_outbox = on_outbox, .on_loaded = on_loaded,                    \
 	.on_confirmed = on_confirmed, .on_newer = on_newer, .on_event = on_event, .on_events = on_events,              \
-	.status_payload = status_payload, .on_trouble = on_trouble, .on_emptied = on_emptied,                          \
+	.on_published = on_published, .on_trouble = on_trouble, .on_emptied = on_emptied,                          \
 	.on_sent_again = on_sent_again
 static const struct hw_redis_ops ops = {OPS};
-static const struct hw_redis_ops ops_of_several = {OPS, .owner = owner, .on_fenced = on_fenced,
+static const struct hw_redis_ops ops_of_several = {OPS, .owner = owner, .token = token, .on_fenced = on_fenced,
                                                    .on_dropped = on_dropped,
                                                    .on_read_device_failed = on_read_device_failed};
 

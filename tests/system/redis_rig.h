@@ -47,7 +47,9 @@ struct rig {
 	struct hw_ref dropped_device;
 	uint64_t dropped_seq;
 	uint64_t devices, unusable;
-	unsigned outbox; /* entries handed out at load */
+	unsigned outbox, outbox_statuses; /* entries handed out at load; those of an earlier version */
+	unsigned published_answers;
+	uint64_t published[HW_PARTITIONS]; /* the last answer */
 	char outbox_last[512];
 	uint64_t confirmed; /* calls */
 	unsigned newer;

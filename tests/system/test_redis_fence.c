@@ -172,7 +172,6 @@ START_TEST(what_is_older_is_not_written)
 	ck_assert_uint_eq(g->fenced_by.epoch, 51);
 	ck_assert_str_eq(g->fenced_by.node, "node-0");
 	ck_assert_int_eq(rig_number(g, "EXISTS device:state:a device:connected:a"), 0);
-	ck_assert_int_eq(rig_number(g, "HEXISTS device:outbox a"), 0);
 	rig_expect(g, "online", "HGET device:state:b state");
 	ck_assert_int_eq(events(), 1);
 	expect_owner("a", "51 node-0");
@@ -268,10 +267,11 @@ START_TEST(nor_acknowledged_nor_forgotten)
 	struct hw_transition t = online(i);
 	settle();
 	own("a", "51 node-2");
-	hw_redis_published(g->r, "a", 1, t.seq, false);
+	hw_device_note(rig_at(g, i), HW_PENDING_STATUS, true);
 	rig_transit(g, i, HW_STATE_FORGOTTEN, HW_REASON_OPERATOR);
+	hw_redis_cleared(g->r, "a", 1, t.seq);
 	settle();
-	ck_assert_int_eq(rig_number(g, "HEXISTS device:outbox a"), 1);
+	ck_assert_int_eq(rig_number(g, "EXISTS device:outbox"), 0);
 	ck_assert_int_eq(rig_number(g, "EXISTS device:state:a"), 1);
 	ck_assert_int_eq(events(), 1);
 	own("a", "50 node-1");
@@ -331,9 +331,10 @@ START_TEST(what_is_dropped_is_told)
 	g->epoch[part_of("a")] = OURS;
 	own("a", "51 node-2"); /* lost when it is there */
 	t = offline(a);
-	hw_redis_published(g->r, "a", 1, t.seq, false);
+	hw_redis_write_published(g->r, part_of("a"), t.seq);
 	settle();
 	ck_assert_uint_eq(g->fenced, 2);
+	ck_assert_int_eq(rig_number(g, "EXISTS device:published"), 0);
 	expect_dropped(2, a, t.seq);
 	sink_rewrite(g->r, ref(a));
 	settle();

@@ -359,7 +359,7 @@ START_TEST(refresh_of_what_is_not_ours_writes_snapshots)
 	ck_assert_int_eq(rig_number(g, "HGET device:state:b seq"), (long long)rig_at(g, b)->seq);
 	rig_expect(g, "offline", "HGET device:state:c state");
 	ck_assert_int_eq(events(), 3);
-	ck_assert_int_eq(rig_number(g, "EXISTS device:outbox"), 0); /* a rewrite owes no publish */
+	ck_assert_int_eq(rig_number(g, "EXISTS device:outbox"), 0);
 }
 END_TEST
 

@@ -327,6 +327,7 @@ START_TEST(twenty_thousand_and_garbage)
 	ck_assert_int_eq(hw_device_state(find("bad-state")), HW_STATE_ONLINE);
 	ck_assert_uint_eq(hw_registry_count(hw_monitor_registry(g->m)), MANY + 4);
 	ck_assert_uint_eq(g->outbox, 2);
+	ck_assert_uint_eq(g->outbox_statuses, 1);
 	const struct hw_device *d = find("d4");
 	ck_assert_int_eq(hw_device_state(d), HW_STATE_OFFLINE);
 	ck_assert_int_eq(hw_device_reason(d), HW_REASON_WILL);

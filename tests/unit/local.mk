@@ -69,6 +69,7 @@ VALGRIND_TESTS += \
 	tests/unit/test_registry \
 	tests/unit/test_regroup \
 	tests/unit/test_reread \
+	tests/unit/test_generations \
 	tests/unit/test_retained_sink \
 	tests/unit/test_ring \
 	tests/unit/test_run \
@@ -135,6 +136,7 @@ tests_unit_test_state_file_SOURCES = tests/unit/test_state_file.c src/alert/memo
 nodist_tests_unit_test_state_file_SOURCES = $(nodist_heartwheel_alert_SOURCES)
 tests_unit_test_state_file_LDADD = $(LINK_LIBS) $(HTTP_LIBS) $(LDADD)
 tests_unit_test_state_file_CPPFLAGS = $(AM_CPPFLAGS) -DHW_STATE_FILE_MAX=3000000
+tests_unit_test_generations_SOURCES = tests/unit/test_generations.c src/daemon/retained/generations.c
 tests_unit_test_retained_sink_SOURCES = tests/unit/test_retained_sink.c src/daemon/retained/retained_sink.c
 tests_unit_test_packet_LDADD = $(MQTT_LIBS) $(LDADD)
 tests_unit_test_backoff_LDADD = libmqtt.a $(LDADD)

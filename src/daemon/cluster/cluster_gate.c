@@ -7,6 +7,7 @@
 #include "cluster_priv.h"
 #include "daemon/broker/broker.h"
 #include "daemon/loop/turn.h"
+#include "daemon/retained/published.h"
 #include "daemon/retained/retained.h"
 #include "daemon/store/pending.h"
 
@@ -174,6 +175,7 @@ static void own(struct hw_app *a, struct hw_now now, const struct hw_nodes_order
 	if (hw_stream_id_compare(o->last, g->last) > 0)
 		g->last = o->last;
 	set_roles(a, &o->set, HW_ROLE_OWNS);
+	hw_app_published_won(a, now, &o->set, &unclean);
 	hw_app_standby_won(a);
 	hw_app_cluster_won(a, &o->set, &unclean);
 }
@@ -185,6 +187,7 @@ static void lose(struct hw_app *a, struct hw_now now, const struct hw_partitions
 	static const struct hw_partitions none;
 	struct hw_cluster_gate *g = gate_of(a);
 	set_roles(a, set, HW_ROLE_WATCHES);
+	hw_app_published_lost(a, set);
 	del_all(&g->waits, set);
 	del_all(&g->compare, set);
 	del_all(&g->drained, set);
@@ -316,11 +319,12 @@ static void decide(struct hw_app *a, struct hw_now now)
 {
 	struct hw_cluster_gate *g = gate_of(a);
 	struct hw_partitions all = g->waits, authoritative = g->waits;
-	if (!hw_partitions_any(&all) || !is_followed(a))
+	if (!hw_partitions_any(&all) || !is_followed(a) || hw_app_published_is_unread(a))
 		return;
 	del_all(&authoritative, &g->drained);
 	set_roles(a, &authoritative, HW_ROLE_AUTHORITATIVE);
 	compare_with_store(a, now, &g->compare);
+	hw_app_published_loaded(a, &g->compare);
 	hw_retained_republish_of(hw_app_discovery_sink(a), &all, now.mono.ns / HW_NS_PER_MS);
 	if (a->keyspace)
 		hw_keyspace_compare(a->keyspace);

@@ -6,6 +6,7 @@
 
 #include "daemon/broker/broker.h"
 #include "daemon/inventory/inventory.h"
+#include "daemon/retained/published.h"
 #include "daemon/retained/retained.h"
 #include "daemon/store/pending.h"
 #include "daemon/visibility/probes.h"
@@ -71,6 +72,7 @@ static void on_transition(struct hw_app *a, struct hw_now now, const struct hw_t
 	}
 	hw_app_inventory_state(a, id, t->state);
 	hw_retained_add(hw_app_status_sink(a), t->device.index);
+	hw_app_published_pending(a, d);
 	hw_app_discover(a, now, t->device, d);
 	if (a->redis) {
 		hw_app_set_store_pending(a, now, d, t);

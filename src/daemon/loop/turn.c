@@ -11,6 +11,7 @@
 #include "daemon/broker/broker.h"
 #include "daemon/cluster/cluster.h"
 #include "daemon/retained/presence.h"
+#include "daemon/retained/published.h"
 #include "daemon/retained/retained.h"
 #include "daemon/store/pending.h"
 #include "fanout.h"
@@ -115,6 +116,9 @@ static void plan(struct hw_app *a, struct hw_now now, bool soon)
 	int64_t status_ms = hw_app_retained_wait_ms(a);
 	if (status_ms >= 0 && status_ms * HW_NS_PER_MS < wait_ns)
 		wait_ns = status_ms * HW_NS_PER_MS;
+	int64_t published_ms = hw_app_published_wait_ms(a, now);
+	if (published_ms >= 0 && published_ms * HW_NS_PER_MS < wait_ns)
+		wait_ns = published_ms * HW_NS_PER_MS;
 	if (a->turn->held && wait_ns < HELD_NS)
 		wait_ns = HELD_NS;
 	if (soon || hw_app_feed_is_unread(a))
@@ -184,6 +188,7 @@ void hw_app_turn(struct hw_app *a)
 		more |= hw_app_retained_pump(a, now, &a->turn->statuses_left);
 		hw_app_broker_flush(a);
 	}
+	more |= hw_app_published_turn(a, now);
 	if (a->turn->began.ns)
 		hw_histogram_add(&a->turn->metrics.turn, (double)(hw_app_now().mono.ns - a->turn->began.ns) / 1e9);
 	a->turn->began.ns = 0;

@@ -9,6 +9,7 @@
 #include "daemon/loop/clock.h"
 #include "daemon/store/pending.h"
 #include "discovery.h"
+#include "published.h"
 #include "retained_priv.h"
 #include "status.h"
 
@@ -23,17 +24,27 @@ void hw_app_reap_if_done(struct hw_app *a, struct hw_ref ref, const struct hw_de
 		hw_monitor_reap(a->monitor, ref);
 }
 
-/* Called when the broker has a device's message. The outbox keeps a clearing until all messages of the device are
- * cleared. So after a crash, the next run knows which devices it must clear. */
+/* Called when the broker has a device's message. The outbox keeps the id of a forgotten device until all messages of
+ * the device are cleared. So after a crash, the next run knows which devices it must clear. */
 static void published(struct hw_app *a, struct hw_ref ref, bool cleared, int other)
 {
 	const struct hw_device *d = hw_app_device(a, ref);
 	if (!d)
 		return;
 	struct hw_id id = hw_device_id(d);
-	if (a->redis && !(cleared && hw_device_noted(d, other)))
-		hw_redis_published(a->redis, id.text, id.len, d->seq, cleared);
+	if (a->redis && cleared && !hw_device_noted(d, other))
+		hw_redis_cleared(a->redis, id.text, id.len, d->seq);
 	hw_app_reap_if_done(a, ref, d);
+}
+
+static void on_settled(void *arg, const struct hw_device *d)
+{
+	hw_app_published_settled(arg, d);
+}
+
+static void on_refused(void *arg, const struct hw_device *d)
+{
+	hw_app_published_refused(arg, d);
 }
 
 static void on_dropped(void *arg, struct hw_ref ref)
@@ -75,11 +86,13 @@ int hw_app_retained_new(struct hw_app *a)
 	r->status.sweep.rate = a->start->mqtt.republish_rate;
 	r->discovery.sweep.rate = r->discovery.line.rate = DISCOVERIES_A_SECOND;
 	r->status.on_published = on_status;
+	r->status.on_settled = on_settled;
+	r->status.on_refused = on_refused;
 	r->discovery.on_published = on_discovery;
 	r->status.on_dropped = r->discovery.on_dropped = on_dropped;
 	r->status.may_go = r->discovery.may_go = may_publish;
 	snprintf(r->presence_topic, sizeof(r->presence_topic), "heartwheel/%s/status", a->start->node_id);
-	return 0;
+	return hw_app_published_new(a);
 }
 
 void hw_app_retained_free(struct hw_app *a)
@@ -88,6 +101,7 @@ void hw_app_retained_free(struct hw_app *a)
 		return;
 	hw_retained_fini(&a->retained->status);
 	hw_retained_fini(&a->retained->discovery);
+	hw_app_published_free(a);
 	free(a->retained);
 }
 

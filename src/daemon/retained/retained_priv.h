@@ -7,6 +7,7 @@
 
 struct hw_app_retained {
 	struct hw_retained_sink status, discovery;
+	struct hw_app_published *published; /* owned: published.h */
 
 	/* presence.c */
 	char presence_topic[256];

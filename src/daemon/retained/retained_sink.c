@@ -66,6 +66,8 @@ static void set_pending(struct hw_retained_sink *s, struct hw_device *d, bool pe
 	s->pending += pending ? 1 : UINT64_MAX;
 	if (s->pending == 0)
 		s->refused_since_ms = 0;
+	if (!pending && s->on_settled)
+		s->on_settled(s->arg, d);
 	if (s->pending_of)
 		s->pending_of[hw_device_partition(d)] += pending ? 1 : UINT32_MAX;
 }
@@ -137,6 +139,8 @@ void hw_retained_refused(struct hw_retained_sink *s, uint64_t publish_id, int64_
 		settle(s, f->entry.device, d);
 	else if (!s->refused_since_ms)
 		s->refused_since_ms = now_ms;
+	if (d && s->on_refused)
+		s->on_refused(s->arg, d);
 }
 
 const struct hw_group *hw_retained_group(const struct hw_retained_sink *s, uint64_t publish_id)

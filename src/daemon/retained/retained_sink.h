@@ -30,10 +30,9 @@
 /* Enough for a message: escaping can make a reported text six times as long, and an id twice. */
 #define HW_RETAINED_PAYLOAD_MAX (6 * (HW_REPORT_DATA_MAX + 2 * HW_REPORT_TEXT_MAX) + 2 * HW_PARENTS_TEXT + 1024)
 
-/* Flags in a device's record, besides HW_PENDING_STORE and HW_PENDING_STATUS. */
+/* Flags in a device's record, besides those of redis.h. */
 enum {
 	HW_QUEUED_STATUS = HW_NOTE(3),
-	HW_PENDING_DISCOVERY = HW_NOTE(4),
 	HW_QUEUED_DISCOVERY = HW_NOTE(5),
 	HW_DISCOVERED = HW_NOTE(6) /* the broker has its discovery, or it is pending */
 };
@@ -90,6 +89,9 @@ struct hw_retained_sink {
 	/* Called when the broker has the device's message, or when no message is pending any more. `cleared`: the
 	 * device was forgotten. Called before anything is freed. */
 	void (*on_published)(void *arg, struct hw_ref device, bool cleared);
+	/* Called whenever a message is not pending any more, and when the broker has refused it. NULL: not needed. */
+	void (*on_settled)(void *arg, const struct hw_device *d);
+	void (*on_refused)(void *arg, const struct hw_device *d);
 	/* Called when another node must send the pending message. Called before anything is freed. */
 	void (*on_dropped)(void *arg, struct hw_ref device);
 	/* Whether this device's message may be sent now. NULL: always. */

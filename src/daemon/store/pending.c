@@ -2,6 +2,7 @@
 /* See pending.h. */
 #include "daemon/cluster/cluster.h"
 #include "daemon/loop/turn.h"
+#include "daemon/retained/published.h"
 #include "daemon/retained/retained.h"
 #include "store_priv.h"
 
@@ -50,6 +51,7 @@ void hw_app_store_newer(struct hw_app *a, struct hw_ref ref, uint64_t stored_seq
 	                                .wait_ms = -1,
 	                                .delay_ns = -1};
 	hw_retained_add(hw_app_status_sink(a), ref.index);
+	hw_app_published_pending(a, d);
 	hw_app_set_store_pending(a, now, d, &rewrite);
 	if (!hw_device_noted(d, HW_PENDING_STORE))
 		hw_retained_release(hw_app_status_sink(a), ref, now.mono.ns / HW_NS_PER_MS);

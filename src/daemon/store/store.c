@@ -9,8 +9,8 @@
 #include "daemon/loop/fanout.h"
 #include "daemon/loop/reports.h"
 #include "daemon/loop/turn.h"
+#include "daemon/retained/published.h"
 #include "daemon/retained/retained.h"
-#include "daemon/retained/status.h"
 #include "keys.h"
 #include "prefix_guard.h"
 #include "store_priv.h"
@@ -51,14 +51,24 @@ static void on_dropped(void *arg, struct hw_ref ref, uint64_t seq)
 		hw_app_cluster_withdraw(a, ref);
 }
 
-static bool owner(void *arg, const char *id, size_t id_len, struct hw_ownership *out)
+static struct hw_fencing_token token(void *arg, unsigned partition)
 {
 	const struct hw_nodes *n = hw_app_nodes(arg);
+	bool owns = n && hw_nodes_owns(n, partition) && !hw_app_cluster_withdraws(arg, partition);
+	return owns ? hw_nodes_fencing_token(n, partition) : (struct hw_fencing_token){0};
+}
+
+static bool owner(void *arg, const char *id, size_t id_len, struct hw_ownership *out)
+{
 	out->partition = hw_partition_of(id, id_len);
-	if (!n || !hw_nodes_owns(n, out->partition) || hw_app_cluster_withdraws(arg, out->partition))
-		return false;
-	out->token = hw_nodes_fencing_token(n, out->partition);
-	return true;
+	out->token = token(arg, out->partition);
+	return out->token.epoch > 0;
+}
+
+static void on_published(void *arg, const uint64_t *p)
+{
+	hw_app_published_found(arg, p);
+	hw_app_schedule_turn(arg);
 }
 
 static void on_read_device_failed(void *arg)
@@ -119,6 +129,7 @@ static void on_link(void *arg, bool up, const char *why)
 		hw_app_cluster_linked(a);
 	} else {
 		hw_prefix_guard_unlinked(a);
+		hw_app_published_unlinked(a);
 	}
 	hw_app_turn(a);
 }
@@ -139,19 +150,21 @@ static void on_device(void *arg, struct hw_stored *device)
 	hw_app_drain(a, now, 0);
 }
 
-/* Handles an entry that an earlier run has left in the outbox. If the device is known, its present status becomes
- * pending, because it is at least as new as the entry. If the device is unknown, it was forgotten, and its clearing
- * becomes pending. */
-static void on_outbox(void *arg, const char *id, size_t id_len, const char *payload, size_t len)
+/* Handles an id that an earlier run has left in the outbox. If the device is unknown, it was forgotten, and its
+ * clearing becomes pending. If it is known, it needs no clearing, and its present status becomes pending. */
+static void on_outbox(void *arg, const char *id, size_t id_len, bool status)
 {
 	struct hw_app *a = arg;
 	struct hw_now now = hw_app_now();
 	struct hw_ref ref;
-	(void)payload;
 	uint32_t i = hw_registry_find(hw_monitor_registry(a->monitor), id, id_len);
 	if (i != HW_NIL) {
+		const struct hw_device *d = hw_registry_at(hw_monitor_registry(a->monitor), i);
 		hw_app_set_status_pending(a, now, hw_registry_ref(hw_monitor_registry(a->monitor), i));
-	} else if (len == 0 && hw_monitor_load_forgotten(a->monitor, id, id_len, &ref) == 0) {
+		hw_app_published_left(a, d);
+		if (!status && hw_device_state(d) != HW_STATE_FORGOTTEN)
+			hw_redis_cleared(a->redis, id, id_len, d->seq);
+	} else if (!status && hw_monitor_load_forgotten(a->monitor, id, id_len, &ref) == 0) {
 		hw_retained_add(hw_app_status_sink(a), ref.index);
 		hw_retained_release(hw_app_status_sink(a), ref, now.mono.ns / HW_NS_PER_MS);
 		hw_app_discover(a, now, ref, hw_app_device(a, ref));
@@ -184,6 +197,7 @@ static void on_loaded(void *arg, uint64_t devices, uint64_t unusable, const char
 	if (a->keyspace)
 		hw_keyspace_loaded(a->keyspace);
 	struct hw_now now = hw_app_now();
+	hw_app_published_loaded(a, &(struct hw_partitions){{UINT64_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX}});
 	hw_app_republish(a, now);
 	/* Writes the sight record. From now on, an emptied store is detected. */
 	hw_app_keep_canaries(a);
@@ -196,12 +210,6 @@ void hw_app_keep_canaries(struct hw_app *a)
 	struct hw_canaries had;
 	hw_monitor_canaries(a->monitor, &had);
 	hw_redis_keep_canaries(a->redis, &had);
-}
-
-static int status_payload(void *arg, const struct hw_device *device, char *buf, size_t cap)
-{
-	struct hw_app *a = arg;
-	return hw_status_payload(hw_app_status_sink(a), hw_app_now(), device, buf, cap);
 }
 
 static void on_trouble(void *arg, const char *what)
@@ -248,18 +256,22 @@ static void on_emptied(void *arg)
 
 #define OPS                                                                                                            \
 	.on_link = on_link, .on_device = on_device, .on_outbox = on_outbox, .on_loaded = on_loaded,                    \
-	.on_confirmed = on_confirmed, .on_newer = on_newer, .on_events = on_events, .status_payload = status_payload,  \
+	.on_confirmed = on_confirmed, .on_newer = on_newer, .on_events = on_events, .on_published = on_published,      \
 	.on_trouble = on_trouble, .on_sentinel = on_sentinel, .on_writable = on_writable, .on_emptied = on_emptied,    \
 	.on_sent_again = on_sent_again
 
 static const struct hw_redis_ops ops_single = {OPS, .on_event = on_event};
 /* In a mirror, each node gets all events from the stream, whichever node wrote them. So all nodes serve the same
  * events. */
-static const struct hw_redis_ops ops_several = {OPS, .owner = owner, .on_fenced = on_fenced, .on_dropped = on_dropped,
+static const struct hw_redis_ops ops_several = {OPS,
+                                                .owner = owner,
+                                                .token = token,
+                                                .on_fenced = on_fenced,
+                                                .on_dropped = on_dropped,
                                                 .on_read_device_failed = on_read_device_failed};
 /* standby: only one node writes events. */
-static const struct hw_redis_ops ops_standby = {OPS, .on_event = on_event, .owner = owner, .on_fenced = on_fenced,
-                                                .on_dropped = on_dropped};
+static const struct hw_redis_ops ops_standby = {
+	OPS, .on_event = on_event, .owner = owner, .token = token, .on_fenced = on_fenced, .on_dropped = on_dropped};
 
 /* --- store.h ---------------------------------------------------------------------------------------------------- */
 

@@ -1,20 +1,21 @@
 -- SPDX-License-Identifier: MIT
 --
--- Writes transitions, snapshots and acknowledgements of the broker, in the given order. Redis Cluster is not supported:
--- the keys of one call belong to many devices, and three keys are shared.
+-- Writes transitions, snapshots and the broker's acknowledgements of clearings, in the given order. Redis Cluster is not
+-- supported: the keys of one call belong to many devices, and three keys are shared.
 --
 --   KEYS  offline, outbox, events; then for each item: connected:ID, disconnected:ID, state:ID
 --   ARGV  events_max, node, self; then for each item either
---           'A', id, seq, cleared ('1' or '0')
+--           'A', id, seq
 --         or
---           'E' or 'W', id, seq, state, reason, since, last_seen, group, ttl, mine, outbox ('1' or '0'), payload, wait,
---                 form, n, and n arguments: further fields of the state hash, each with its value. A device with parents
+--           'E' or 'W', id, seq, state, reason, since, last_seen, group, ttl, mine, clearing ('1' or '0'), wait, form,
+--                 n, and n arguments: further fields of the state hash, each with its value. A device with parents
 --                 begins them with `parent` and `timeout`, which its entry in the stream has too; `wait` is the entry's
 --                 wait_ms, or ''; `form` is the entry's form, or ''. A device with a name or labels ends them with `name`
---                 and `labels`, which its entry has too
+--                 and `labels`, which its entry has too. `clearing`: the device is forgotten, and the broker has messages
+--                 of it that are to be cleared; the outbox has the id until the broker has acknowledged that
 --
 -- 'E' is a transition: it is written once, with an entry in the stream. 'W' is a snapshot: it overwrites the stored
--- state unless that is newer, without an entry. 'A': the broker has the retained status as of seq, or its clearing.
+-- state unless that is newer, without an entry. 'A': the broker has cleared what it retained of the device.
 -- `self` and `mine` as in refresh.lua.
 --
 -- A node of a cluster puts a fence before its items: see fence.lua. Then four rules are added. An entry in the stream
@@ -51,10 +52,8 @@ local REPORTED = { 'own_timeout', 'once', 'epoch', 'watched', 'parent', 'learned
 
 -- By item: the positions of its arguments and keys, and its answer.
 local arg_at, key_at, answer = {}, {}, {}
--- The gathered items; the stored seq of each (-1: none); whether another type than a hash is in its place; the
--- acknowledged ids; and all these ids.
+-- The gathered items; the stored seq of each (-1: none); whether another type than a hash is in its place; and their ids.
 local gathered, have, replace, n_gathered = {}, {}, {}, 0
-local acknowledged, n_acknowledged = {}, 0
 local busy = {}
 local stuck = {} -- by id: the error of an earlier item of this call; a later item must not overtake it
 local quiet = {} -- by item: the state does not change, so there is no entry
@@ -184,14 +183,22 @@ local function write_connected()
 	n_gathered = n
 end
 
--- Writes the disconnected keys, the offline set and the outbox for all gathered items. Returns the error, if any, and a
--- function that removes the opposite keys once the rest is written.
+-- Whether the outbox has an id. It rarely has one, so one question replaces an HDEL for each call.
+local used
+local function outbox_is_used()
+	used = used or redis.call('HLEN', OUTBOX)
+	return used > 0
+end
+
+-- Writes the disconnected keys and the offline set for all gathered items. Returns the error, if any, and a function
+-- that removes the opposite keys once the rest is written. A device that has a status again needs no clearing.
 local function write_shared()
-	local set, zadd, outbox, del, zrem = {}, {}, {}, {}, {}
-	local n_set, n_zadd, n_outbox, n_del, n_zrem = 0, 0, 0, 0, 0
+	local ids, set, zadd, del, zrem = {}, {}, {}, {}, {}
+	local n_set, n_zadd, n_del, n_zrem = 0, 0, 0, 0
 	for j = 1, n_gathered do
 		local a, k = arg_at[gathered[j]], key_at[gathered[j]]
 		local id = ARGV[a + WRITE.id]
+		ids[j] = id
 		if ARGV[a + WRITE.state] == 'online' then
 			n_del, n_zrem = n_del + 1, n_zrem + 1
 			del[n_del], zrem[n_zrem] = KEYS[k + KEY.disconnected], id
@@ -204,16 +211,14 @@ local function write_shared()
 				del[n_del] = KEYS[k + KEY.connected]
 			end
 		end
-		if ARGV[a + WRITE.outbox] == '1' then
-			outbox[n_outbox + 1], outbox[n_outbox + 2] = id, ARGV[a + WRITE.payload]
-			n_outbox = n_outbox + 2
-		end
 	end
-	local wrong = failed(all_of('MSET', nil, set, n_set)) or failed(all_of('ZADD', OFFLINE, zadd, n_zadd)) or
-		failed(all_of('HSET', OUTBOX, outbox, n_outbox))
+	local wrong = failed(all_of('MSET', nil, set, n_set)) or failed(all_of('ZADD', OFFLINE, zadd, n_zadd))
 	return wrong, function()
 		all_of('DEL', nil, del, n_del)
 		all_of('ZREM', OFFLINE, zrem, n_zrem)
+		if outbox_is_used() then
+			all_of('HDEL', OUTBOX, ids, n_gathered)
+		end
 	end
 end
 
@@ -275,8 +280,7 @@ local function flush()
 			take_away()
 		end
 	end
-	all_of('HDEL', OUTBOX, acknowledged, n_acknowledged)
-	n_gathered, n_acknowledged, busy = 0, 0, {}
+	n_gathered, busy = 0, {}
 end
 
 -- --- one by one ------------------------------------------------------------------------------------------------------
@@ -285,8 +289,9 @@ local function forget(i, a, k)
 	flush() -- the stream keeps the order
 	local id, existed = ARGV[a + WRITE.id], redis.call('EXISTS', KEYS[k + KEY.state]) == 1
 	local place
-	if ARGV[a + WRITE.outbox] == '1' then
+	if ARGV[a + WRITE.clearing] == '1' then
 		redis.call('HSET', OUTBOX, id, '')
+		used = 1
 	end
 	redis.call('ZREM', OFFLINE, id)
 	redis.call('DEL', KEYS[k + KEY.disconnected])
@@ -332,17 +337,8 @@ local function gather(i, a, k)
 	end
 end
 
-local function acknowledge(_, a, k)
-	local id = ARGV[a + ACK.id]
-	if ARGV[a + ACK.cleared] == '1' then
-		if redis.call('HGET', OUTBOX, id) == '' then
-			redis.call('HDEL', OUTBOX, id)
-		end
-	elseif stored_seq(KEYS[k + KEY.state]) == tonumber(ARGV[a + ACK.seq]) then
-		n_acknowledged = n_acknowledged + 1
-		acknowledged[n_acknowledged] = id
-		busy[id] = true
-	end
+local function acknowledge(_, a)
+	redis.call('HDEL', OUTBOX, ARGV[a + ACK.id])
 end
 
 local function own(word)
