@@ -224,6 +224,10 @@ class Env:
     def key(self, *parts):
         return self.prefix + ":".join(parts)
 
+    def published(self):
+        """P: the broker has acknowledged each status of a transition with a lesser seq."""
+        return int(self.redis.hget(self.key("published"), "all") or 0)
+
     def hash(self, device):
         return self.redis.hgetall(self.key("state", device))
 

@@ -267,7 +267,7 @@ def test_entries_that_are_none(env):
 def test_without_the_right_to_that_key(env):
     """A Redis user that was made for an earlier version lacks the right: the monitor works, and logs what it cannot notice."""
     env.own_redis()
-    keys = ("connected:*", "disconnected:*", "state:*", "offline", "outbox", "events", "sight", "monitor:*", "watched", "nodes")
+    keys = ("connected:*", "disconnected:*", "state:*", "offline", "outbox", "published", "events", "sight", "monitor:*", "watched", "nodes")
     env.redis.execute_command("ACL", "SETUSER", "default", "resetkeys", *["~" + env.key(k) for k in keys])
     d = env.daemon(timeout="1s")
     env.beat("a")

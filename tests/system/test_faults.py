@@ -137,20 +137,22 @@ def test_a_ca_file_that_is_not_there(env, tls):
 
 
 def test_an_outbox_that_is_older_than_we_are(env):
-    """Redis returns with an old outbox whose statuses the broker has acknowledged since: each is published once more, then its
-    entry is removed."""
+    """Redis returns with an old outbox: a clearing of a device that exists, one of a device that does not, and, of an earlier
+    version, a status. Each is published once more, then its entry is removed."""
     env.own_redis()
     d = env.daemon(timeout="1h")
     env.beat("x")
+    env.beat("y")
     outbox = env.key("outbox")
-    wait_until(lambda: env.redis.exists(env.key("state", "x")) and env.redis.hlen(outbox) == 0 and d.status()["owed"] == 0)
-    env.redis.hset(outbox, mapping={"x": '{"online":false,"by":"%s","seq":1}' % env.node, "forgotten": ""})
+    wait_until(lambda: env.redis.exists(env.key("state", "x"), env.key("state", "y")) == 2 and d.status()["owed"] == 0)
+    env.redis.hset(outbox, mapping={"x": '{"online":false,"by":"%s","seq":1}' % env.node, "y": "", "forgotten": ""})
     env.redis.execute_command("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
     wait_until(lambda: env.redis.hlen(outbox) == 0, 10, "the outbox to be empty")
-    wait_until(lambda: d.status()["devices"] == 1 and d.status()["owed"] == 0)
-    assert env.hash("x")["state"] == "online"
-    status = env.retained_status("x")
-    assert status["online"] and status["seq"] == int(env.hash("x")["seq"])
+    wait_until(lambda: d.status()["devices"] == 2 and d.status()["owed"] == 0)
+    for i in "xy":
+        assert env.hash(i)["state"] == "online"
+        status = env.retained_status(i)
+        assert status["online"] and status["seq"] == int(env.hash(i)["seq"])
 
 
 def test_a_status_that_may_not_be_published(env):
@@ -163,8 +165,7 @@ def test_a_status_that_may_not_be_published(env):
     env.beat("x")
     env.wait_store("x", "online")
     wait_until(lambda: lines(d, "not authori[sz]ed"), 10, "the refusal to be named")
-    throughout(lambda: env.redis.hexists(env.key("outbox"), "x"), 1.0)
-    assert d.status()["owed"] >= 1
+    throughout(lambda: d.status()["owed"] >= 1, 1.0)
     assert d.state("x") == "online"
 
 

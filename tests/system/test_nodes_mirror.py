@@ -324,7 +324,7 @@ def test_who_may_not_read_the_stream_any_more(env):
     assert len(said()) == 1 and states(env, i) == ["online", "offline"]
 
 
-DEVICE_KEYS = ("connected:*", "disconnected:*", "state:*", "offline", "outbox", "events")
+DEVICE_KEYS = ("connected:*", "disconnected:*", "state:*", "offline", "outbox", "published", "events")
 
 
 def grant(env, *rights):
