@@ -65,10 +65,10 @@ int hw_keys_init(struct hw_keys *k, const char *prefix, const char *node_id)
 	k->self_match = match_of(prefix, "self:*");
 	for (int i = 0; i < 3; i++)
 		k->no_device[i] = join(prefix, device_part[i], "+");
-	if (k->prefix && k->offline && k->outbox && k->published && k->events && k->sight && k->parent_heard && k->groups &&
-	    k->watched && k->monitor && k->monitors && k->nodes && k->owners && k->nodes_left && k->state_match &&
-	    k->connected_match && k->self_match && k->expected && k->unseen && k->inventory && k->no_device[0] &&
-	    k->no_device[1] && k->no_device[2])
+	if (k->prefix && k->offline && k->outbox && k->published && k->events && k->sight && k->parent_heard &&
+	    k->groups && k->watched && k->monitor && k->monitors && k->nodes && k->owners && k->nodes_left &&
+	    k->state_match && k->connected_match && k->self_match && k->expected && k->unseen && k->inventory &&
+	    k->no_device[0] && k->no_device[1] && k->no_device[2])
 		return 0;
 	hw_keys_fini(k);
 	return -ENOMEM;

@@ -335,10 +335,13 @@ static void on_read_device_failed(void *arg)
 #define OPS                                                                                                            \
 	.on_link = on_link, .on_device = on_device, .on_outbox = on_outbox, .on_loaded = on_loaded,                    \
 	.on_confirmed = on_confirmed, .on_newer = on_newer, .on_event = on_event, .on_events = on_events,              \
-	.on_published = on_published, .on_trouble = on_trouble, .on_emptied = on_emptied,                          \
+	.on_published = on_published, .on_trouble = on_trouble, .on_emptied = on_emptied,                              \
 	.on_sent_again = on_sent_again
 static const struct hw_redis_ops ops = {OPS};
-static const struct hw_redis_ops ops_of_several = {OPS, .owner = owner, .token = token, .on_fenced = on_fenced,
+static const struct hw_redis_ops ops_of_several = {OPS,
+                                                   .owner = owner,
+                                                   .token = token,
+                                                   .on_fenced = on_fenced,
                                                    .on_dropped = on_dropped,
                                                    .on_read_device_failed = on_read_device_failed};
 

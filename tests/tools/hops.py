@@ -31,7 +31,6 @@ STAGES = {
         ("pending for Redis", "hw_app_dispatch fanout.c", "hw_pending_writes_push pending_writes.c"),
         ("pending for the broker", "hw_app_dispatch fanout.c", "hw_retained_add retained_sink.c"),
         ("put into a call", "on_pump sink.c", "hw_eval_item eval.c"),
-        ("its payload written for the outbox", "on_pump sink.c", "hw_status_payload status.c"),
         ("sent to Redis", "on_pump sink.c", "hw_redis_link_send link.c"),
         ("confirmed by Redis", "hw_call_on_transitions answers.c", "line_push retained_sink.c"),
         ("its status written", "hw_retained_pump retained_sink.c", "hw_status_payload status.c"),

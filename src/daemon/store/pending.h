@@ -2,8 +2,8 @@
 /*
  * The pending writes of a device: its state at the store (HW_PENDING_STORE, here), and its status and discovery at the
  * broker (retained_sink.h). A status is released when the store has the same state, so that no message
- * contradicts Redis. If Redis has not answered for a second, statuses do not wait for it. The record of a forgotten device
- * exists until nothing of the device is pending.
+ * contradicts Redis. If Redis has not answered for a second, statuses do not wait for it. The record of a forgotten
+ * device exists until nothing of the device is pending.
  */
 #ifndef HW_PENDING_H
 #define HW_PENDING_H
