@@ -59,7 +59,10 @@ def restart_world(rng):
 
 
 def kill_world(rng):
-    return dict(sight_world(rng), timeout=0.8, grace=0.2, interval=0.15, persistence=rng.random() < 0.5)
+    """In half of them, the next run publishes only what P names."""
+    world = dict(sight_world(rng), timeout=0.8, grace=0.2, interval=0.15, persistence=rng.random() < 0.5)
+    world["mqtt"]["republish_rate"] = rng.choice([0, 5000])
+    return world
 
 
 def store_kind(name):

@@ -37,9 +37,9 @@ enum point {
 	POINT_PUBLISH_AFTER,  /* it was handed over */
 	POINT_PUBACK_BEFORE,  /* its PUBACK is here, and not looked at */
 	POINT_PUBACK_AFTER,   /* it was looked at */
-	POINT_OUTBOX_BEFORE,  /* the removal of outbox entries is about to be handed to hiredis */
-	POINT_OUTBOX_SENT,
-	POINT_OUTBOX_REPLY,
+	POINT_P_BEFORE,       /* P is about to be handed to hiredis */
+	POINT_P_SENT,
+	POINT_P_REPLY,
 	/* heartwheel-tasks: of each of three scripts the same four */
 	POINT_SUBMIT_BEFORE,
 	POINT_SUBMIT_SENT,
@@ -187,12 +187,12 @@ static void pass(enum point p)
 }
 
 /* Kinds of commands, flags of what is on its way, and the points of each. */
-enum { EDGE = 1, ACK = 2, SUBMIT = 4, CLAIM = 8, ANSWER = 16, TOLD = 32, GROUP = 64, KINDS = 7 };
+enum { EDGE = 1, P = 2, SUBMIT = 4, CLAIM = 8, ANSWER = 16, TOLD = 32, GROUP = 64, KINDS = 7 };
 enum when { BEFORE, SENT, REPLY, DONE, WHENS };
 
 static const enum point points[KINDS][WHENS] = {
 	{POINT_SCRIPT_BEFORE, POINT_SCRIPT_SENT, POINT_SCRIPT_REPLY, POINT_SCRIPT_DONE},
-	{POINT_OUTBOX_BEFORE, POINT_OUTBOX_SENT, POINT_OUTBOX_REPLY, POINT_NONE},
+	{POINT_P_BEFORE, POINT_P_SENT, POINT_P_REPLY, POINT_NONE},
 	{POINT_SUBMIT_BEFORE, POINT_SUBMIT_SENT, POINT_SUBMIT_REPLY, POINT_SUBMIT_DONE},
 	{POINT_CLAIM_BEFORE, POINT_CLAIM_SENT, POINT_CLAIM_REPLY, POINT_CLAIM_DONE},
 	{POINT_ANSWER_BEFORE, POINT_ANSWER_SENT, POINT_ANSWER_REPLY, POINT_ANSWER_DONE},
@@ -261,7 +261,6 @@ EXPORT int redisAsyncFormattedCommand(void *ac, redis_fn *fn, void *arg, const c
 {
 	int (*real)(void *, redis_fn *, void *, const char *, size_t) = next("redisAsyncFormattedCommand");
 	int kinds = memmem(command, len, "\r\n$1\r\nE\r\n", 9) ? EDGE : 0;
-	kinds |= memmem(command, len, "\r\n$1\r\nA\r\n", 9) ? ACK : 0;
 	for (int k = 0; k < KINDS; k++)
 		kinds |= shas[k][0] && memmem(command, len < 100 ? len : 100, shas[k], 40) ? 1 << k : 0;
 	struct waiting *w = begin(ac, fn, arg, kinds, 0);
@@ -281,6 +280,12 @@ static int kind_of_script(const char *text, size_t len)
 	return memmem(text, len, "of_broker", 9) ? ANSWER : 0;
 }
 
+static bool ends_with(const char *text, const char *end)
+{
+	size_t n = strlen(text), m = strlen(end);
+	return n > m && strcmp(text + n - m, end) == 0;
+}
+
 EXPORT int redisAsyncCommandArgv(void *ac, redis_fn *fn, void *arg, int argc, const char **argv, const size_t *len)
 {
 	int (*real)(void *, redis_fn *, void *, int, const char **, const size_t *) = next("redisAsyncCommandArgv");
@@ -289,6 +294,8 @@ EXPORT int redisAsyncCommandArgv(void *ac, redis_fn *fn, void *arg, int argc, co
 		script = kind_of_script(argv[2], len[2]);
 	else if (len[0] == 4 && memcmp(argv[0], "XACK", 4) == 0)
 		kinds = TOLD;
+	else if (argc == 4 && len[0] == 4 && memcmp(argv[0], "HSET", 4) == 0 && ends_with(argv[1], "published"))
+		kinds = P;
 	else if (len[0] == 10 && memcmp(argv[0], "XREADGROUP", 10) == 0)
 		kinds = GROUP;
 	struct waiting *w = begin(ac, fn, arg, kinds, script);
@@ -318,12 +325,6 @@ static const struct {
 	[TASK] = {POINT_TASK_BEFORE, POINT_TASK_AFTER, POINT_TASK_PUBACK_BEFORE, POINT_TASK_PUBACK_AFTER},
 	[NOTICE] = {POINT_NOTICE_BEFORE, POINT_NOTICE_AFTER, POINT_NOTICE_PUBACK_BEFORE, POINT_NOTICE_PUBACK_AFTER},
 };
-
-static bool ends_with(const char *topic, const char *end)
-{
-	size_t n = strlen(topic), m = strlen(end);
-	return n > m && strcmp(topic + n - m, end) == 0;
-}
 
 static enum message message_of(const char *topic, bool retain)
 {

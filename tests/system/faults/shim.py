@@ -10,7 +10,7 @@ from pathlib import Path
 from hw_build import sanitizer_runtime
 
 POINTS = ["script-before", "script-sent", "script-reply", "script-done", "publish-before", "publish-after",
-          "puback-before", "puback-after", "outbox-before", "outbox-sent", "outbox-reply"]
+          "puback-before", "puback-after", "p-before", "p-sent", "p-reply"]
 TASK_POINTS = [*("%s-%s" % (script, when) for script in ("submit", "claim", "answer")
                  for when in ("before", "sent", "reply", "done")),
                *("%s-%s" % (what, when) for what in ("task", "notice")

@@ -176,7 +176,7 @@ class Type(Fault):
     """Another program stores values of other types in our keys; the earlier values come back in the end."""
 
     def begin(self, lasts):
-        self.name = self.key(self.rng.choice(["offline", "outbox", "events"]))
+        self.name = self.key(self.rng.choice(["offline", "outbox", "published", "events"]))
         if self.redis.exists(self.name):
             self.redis.rename(self.name, "moved")
         self.redis.set(self.name, "no such thing")
