@@ -39,7 +39,7 @@
 #define TTL_MS     "1800000"
 #define SHARED     6 /* number of arguments before those of the devices: the command and the shared keys */
 #define KEYS_EACH  3
-#define ARGS_EACH  (HW_AT_WRITE_NEXT + 4) /* without a status; the last four are timeout and source */
+#define ARGS_EACH  (HW_AT_WRITE_NEXT + 4) /* without a clearing; the last four are timeout and source */
 #define PER_CALL   1024
 #define FILL_DEPTH 256
 #define ANY        UINT_MAX /* in place of a device number: redis-benchmark draws the ids */
@@ -127,9 +127,9 @@ static void build(struct call *k, const char *sha, const char *prefix, char (*sh
 		add(k, head[i]);
 	for (unsigned i = 0; i < n; i++) {
 		const char *id = k->text[i][3], *at = k->text[i][4];
-		const char *const args[] = {"E",       id,        at,       "offline", "timeout", at, at,
-		                            "default", TTL_MS,    "1",      "0",       "",        "", "",
-		                            "4",       "timeout", "600000", "source",  "mqtt"};
+		const char *const args[] = {"E", id,        at,        "offline", "timeout", at,
+		                            at,  "default", TTL_MS,    "1",       "0",       "",
+		                            "",  "4",       "timeout", "600000",  "source",  "mqtt"};
 		_Static_assert(sizeof(args) / sizeof(*args) == ARGS_EACH, "scripts/places");
 		for (int j = 0; j < ARGS_EACH; j++)
 			add(k, args[j]);
