@@ -39,17 +39,19 @@
 #define TTL_MS     "1800000"
 #define SHARED     6 /* number of arguments before those of the devices: the command and the shared keys */
 #define KEYS_EACH  3
-#define ARGS_EACH  (HW_AT_WRITE_NEXT + 4) /* without a clearing; the last four are timeout and source */
+#define ARGS_EACH  HW_AT_ROW_NEXT
+#define COMMON     (3 + HW_AT_WRITE_NEXT + 4) /* those of the call, and those that the devices have in common */
 #define PER_CALL   1024
 #define FILL_DEPTH 256
 #define ANY        UINT_MAX /* in place of a device number: redis-benchmark draws the ids */
 #define PAGE       10000
 
 struct call {
-	const char *argv[SHARED + 4 + PER_CALL * (KEYS_EACH + ARGS_EACH)];
-	size_t len[SHARED + 4 + PER_CALL * (KEYS_EACH + ARGS_EACH)];
+	const char *argv[SHARED + COMMON + PER_CALL * (KEYS_EACH + ARGS_EACH)];
+	size_t len[SHARED + COMMON + PER_CALL * (KEYS_EACH + ARGS_EACH)];
 	int n;
 	char keys[16];              /* the number of keys, as text */
+	char count[16];             /* the number of devices */
 	char text[PER_CALL][5][96]; /* three keys, the id, the time */
 };
 
@@ -125,14 +127,17 @@ static void build(struct call *k, const char *sha, const char *prefix, char (*sh
 	const char *const head[] = {"1000000", NODE, ""};
 	for (int i = 0; i < 3; i++)
 		add(k, head[i]);
+	snprintf(k->count, sizeof(k->count), "%u", n);
+	const char *const common[] = {"E", k->count, "offline", "timeout", "default", TTL_MS,   "1",   "0",
+	                              "",  "",       "4",       "timeout", "600000",  "source", "mqtt"};
+	_Static_assert(sizeof(common) / sizeof(*common) == HW_AT_WRITE_NEXT + 4, "scripts/places");
+	for (size_t j = 0; j < sizeof(common) / sizeof(*common); j++)
+		add(k, common[j]);
 	for (unsigned i = 0; i < n; i++) {
-		const char *id = k->text[i][3], *at = k->text[i][4];
-		const char *const args[] = {"E", id,        at,        "offline", "timeout", at,
-		                            at,  "default", TTL_MS,    "1",       "0",       "",
-		                            "",  "4",       "timeout", "600000",  "source",  "mqtt"};
-		_Static_assert(sizeof(args) / sizeof(*args) == ARGS_EACH, "scripts/places");
+		const char *const row[] = {k->text[i][3], k->text[i][4], k->text[i][4], k->text[i][4], ""};
+		_Static_assert(sizeof(row) / sizeof(*row) == ARGS_EACH, "scripts/places");
 		for (int j = 0; j < ARGS_EACH; j++)
-			add(k, args[j]);
+			add(k, row[j]);
 	}
 }
 

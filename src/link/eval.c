@@ -138,6 +138,22 @@ void hw_eval_fill(struct hw_eval *e, size_t at, const char *text, size_t len)
 		memcpy(e->args.at + at, text, len);
 }
 
+size_t hw_eval_args(const struct hw_eval *e)
+{
+	return e->args.len;
+}
+
+void hw_eval_take_back(struct hw_eval *e, size_t at, unsigned n)
+{
+	e->args.len = at;
+	e->n_args = n;
+}
+
+bool hw_eval_same(const struct hw_eval *e, size_t a, size_t b, size_t len)
+{
+	return !e->failed && memcmp(e->args.at + a, e->args.at + b, len) == 0;
+}
+
 size_t hw_eval_size(const struct hw_eval *e)
 {
 	return e->keys.len + e->args.len;

@@ -15,6 +15,7 @@ static void begin_transition(struct hw_redis *r)
 {
 	struct hw_eval *e = &r->sink.eval;
 	hw_eval_begin(e);
+	r->sink.common.n = 0;
 	hw_eval_key(e, r->keys.offline, strlen(r->keys.offline));
 	hw_eval_key(e, r->keys.outbox, strlen(r->keys.outbox));
 	hw_eval_key(e, r->keys.events, strlen(r->keys.events));

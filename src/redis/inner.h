@@ -108,6 +108,14 @@ struct hw_call {
 	} items[HW_CALL_ITEMS];
 };
 
+/* The arguments that the last items of a call have in common. */
+struct hw_common {
+	unsigned n; /* number of these items; 0: the next item begins a new group */
+	char kind;
+	size_t begin, at, len, count_at; /* in the bytes of the arguments: the group; its common arguments; its count */
+	unsigned n_args;                 /* number of arguments before the group */
+};
+
 /* The values that the light refreshes in a call have in common. */
 struct hw_light {
 	unsigned n; /* 0: the next light refresh begins a new group */
@@ -144,6 +152,7 @@ struct hw_sink {
 	uint8_t *noted; /* by device index, HW_NOTED_* */
 	uint32_t n_noted;
 	struct hw_eval eval;
+	struct hw_common common;
 	struct hw_light light;
 	struct hw_call_owner owner;
 	char *key; /* buffer for the name of a device's key */

@@ -10,8 +10,7 @@
 #include "redis/places.h"
 
 /* Each item begins with these arguments. The keys of a device have the order of enum hw_device_key. */
-_Static_assert(HW_AT_ITEM_ID == HW_AT_WRITE_ID && HW_AT_ITEM_ID == HW_AT_ACK_ID, "scripts/places");
-_Static_assert(HW_AT_ITEM_KIND == HW_AT_WRITE_KIND && HW_AT_ITEM_KIND == HW_AT_ACK_KIND, "scripts/places");
+_Static_assert(HW_AT_WRITE_KIND == HW_AT_ACK_KIND, "scripts/places");
 _Static_assert(HW_AT_FULL_KIND == HW_AT_LIGHT_KIND, "scripts/places");
 _Static_assert((int)HW_AT_KEY_CONNECTED == HW_KEY_CONNECTED && (int)HW_AT_KEY_STATE == HW_KEY_STATE, "scripts/places");
 _Static_assert((int)HW_AT_KEY_DISCONNECTED == HW_KEY_DISCONNECTED, "scripts/places");
@@ -238,22 +237,53 @@ static void put_wait(struct hw_eval *e, const struct hw_transition *t, bool has_
 		hw_eval_put(e, HW_AT_WRITE_WAIT, "", 0);
 }
 
+/* Begins the common arguments of an item. */
+static struct hw_common begin_common(struct hw_redis *r, char kind)
+{
+	struct hw_eval *e = &r->sink.eval;
+	struct hw_common c = {.kind = kind, .begin = hw_eval_args(e), .n_args = e->n_args};
+	hw_eval_item(e);
+	hw_eval_put(e, HW_AT_WRITE_KIND, &kind, 1);
+	c.count_at = hw_eval_put_count(e, HW_AT_WRITE_COUNT);
+	c.at = hw_eval_args(e);
+	return c;
+}
+
+/* Ends them. If the item before has the same ones, they are taken back, and the item joins its group. */
+static void end_common(struct hw_redis *r, struct hw_common *c)
+{
+	struct hw_eval *e = &r->sink.eval;
+	struct hw_common *last = &r->sink.common;
+	c->len = hw_eval_args(e) - c->at;
+	if (last->n > 0 && last->kind == c->kind && last->len == c->len && hw_eval_same(e, last->at, c->at, c->len))
+		hw_eval_take_back(e, c->begin, c->n_args);
+	else
+		*last = *c;
+	hw_eval_set_count(e, last->count_at, ++last->n);
+}
+
+static void put_row(struct hw_redis *r, struct hw_id id, const struct hw_transition *t, const char *watched, int len)
+{
+	struct hw_eval *e = &r->sink.eval;
+	hw_eval_item(e);
+	hw_eval_put(e, HW_AT_ROW_ID, id.text, id.len);
+	hw_eval_put_int(e, HW_AT_ROW_SEQ, (int64_t)t->seq);
+	hw_eval_put_int(e, HW_AT_ROW_SINCE, t->time_ms);
+	hw_eval_put_int(e, HW_AT_ROW_LAST_SEEN, t->last_seen_ms);
+	hw_eval_put(e, HW_AT_ROW_WATCHED, watched, len > 0 ? (size_t)len : 0);
+}
+
 void hw_item_write(struct hw_redis *r, const char *kind, const struct hw_device *d, const struct hw_transition *t)
 {
 	struct hw_eval *e = &r->sink.eval;
 	struct hw_id id = hw_device_id(d);
 	int64_t timeout_ms = hw_monitor_timeout_ms(r->m, d);
-	char watched[HW_WATCHED_MAX];
+	char watched[HW_WATCHED_MAX] = "";
 	int len = t->state == HW_STATE_OFFLINE ? hw_watched_print(r, d, t->seq, watched) : 0;
 	add_keys(r, id.text, id.len);
-	hw_eval_item(e);
-	hw_eval_put(e, HW_AT_WRITE_KIND, kind, 1);
-	hw_eval_put(e, HW_AT_WRITE_ID, id.text, id.len);
-	hw_eval_put_int(e, HW_AT_WRITE_SEQ, (int64_t)t->seq);
+	struct hw_common common = begin_common(r, *kind);
 	hw_eval_put_text(e, HW_AT_WRITE_STATE, hw_state_name(t->state));
 	hw_eval_put_text(e, HW_AT_WRITE_REASON, hw_reason_name(t->reason));
-	hw_eval_put_int(e, HW_AT_WRITE_SINCE, t->time_ms);
-	hw_eval_put_int(e, HW_AT_WRITE_LAST_SEEN, t->last_seen_ms);
 	hw_eval_put_text(e, HW_AT_WRITE_GROUP, hw_monitor_group_of(r->m, d)->name);
 	hw_eval_put_int(e, HW_AT_WRITE_TTL, ttl_ms(r, timeout_ms));
 	hw_eval_put(e, HW_AT_WRITE_MINE, mine(r, d), 1);
@@ -270,37 +300,32 @@ void hw_item_write(struct hw_redis *r, const char *kind, const struct hw_device 
 	put_wait(e, t, parents_len > 0);
 	put_form(r, d, form);
 	hw_eval_put_int(e, HW_AT_WRITE_N,
-	                (epoch ? 6U : 4U) + (form ? 2U : 0U) + (len > 0 ? 2U : 0U) + (parents_len > 0 ? 2U : 0U) +
-	                        learned_args(&learned) + extra_args(d) + (captures.len > 0 ? 2U : 0U) +
-	                        description_args(&described));
+	                (epoch ? 6U : 4U) + (form ? 2U : 0U) + (parents_len > 0 ? 2U : 0U) + learned_args(&learned) +
+	                        extra_args(d) + (captures.len > 0 ? 2U : 0U) + description_args(&described));
 	pair_parents(e, parents, parents_len);
 	pair_int(e, "timeout", timeout_ms);
 	if (epoch)
 		pair_int(e, "epoch", (int64_t)epoch);
 	pair(e, "source", source_of(d));
-	pair_watched(e, watched, len);
 	add_form(r, form);
 	add_learned(r, d, &learned);
 	add_extra(r, d);
 	add_captures(r, captures);
 	add_description(r, &described);
+	end_common(r, &common);
+	put_row(r, id, t, watched, len);
 }
 
 void hw_item_forgotten(struct hw_redis *r, const struct hw_pending_write *f)
 {
 	struct hw_eval *e = &r->sink.eval;
-	const char *id = (const char *)f->id + 1;
+	const struct hw_id id = {(const char *)f->id + 1, f->id[0]};
 	uint64_t epoch = r->sink.owner.epoch;
-	add_keys(r, id, f->id[0]);
-	hw_eval_item(e);
-	hw_eval_put(e, HW_AT_WRITE_KIND, "E", 1);
-	hw_eval_put(e, HW_AT_WRITE_ID, id, f->id[0]);
-	hw_eval_put_int(e, HW_AT_WRITE_SEQ, (int64_t)f->t.seq);
+	add_keys(r, id.text, id.len);
+	struct hw_common common = begin_common(r, 'E');
 	hw_eval_put_text(e, HW_AT_WRITE_STATE, hw_state_name(f->t.state));
 	hw_eval_put_text(e, HW_AT_WRITE_REASON, hw_reason_name(f->t.reason));
-	hw_eval_put_int(e, HW_AT_WRITE_SINCE, f->t.time_ms);
-	hw_eval_put_int(e, HW_AT_WRITE_LAST_SEEN, f->t.last_seen_ms);
-	hw_eval_put_text(e, HW_AT_WRITE_GROUP, id + f->id[0]);
+	hw_eval_put_text(e, HW_AT_WRITE_GROUP, id.text + id.len);
 	hw_eval_put_int(e, HW_AT_WRITE_TTL, 0);
 	/* the owner of the key is not known any more */
 	hw_eval_put(e, HW_AT_WRITE_MINE, r->conf.keyspace ? "0" : "1", 1);
@@ -310,6 +335,8 @@ void hw_item_forgotten(struct hw_redis *r, const struct hw_pending_write *f)
 	hw_eval_put_int(e, HW_AT_WRITE_N, epoch ? 2 : 0);
 	if (epoch)
 		pair_int(e, "epoch", (int64_t)epoch);
+	end_common(r, &common);
+	put_row(r, id, &f->t, "", 0);
 }
 
 void hw_item_snapshot(struct hw_redis *r, const struct hw_device *d, struct hw_ref ref, struct hw_now now,
@@ -466,9 +493,9 @@ void hw_item_acknowledge(struct hw_redis *r, const struct hw_pending_write *a)
 {
 	struct hw_eval *e = &r->sink.eval;
 	const char *id = (const char *)a->id + 1;
+	r->sink.common.n = 0;
 	add_keys(r, id, a->id[0]);
 	hw_eval_item(e);
 	hw_eval_put(e, HW_AT_ACK_KIND, "A", 1);
 	hw_eval_put(e, HW_AT_ACK_ID, id, a->id[0]);
-	hw_eval_put_int(e, HW_AT_ACK_SEQ, (int64_t)a->t.seq);
 }

@@ -4,15 +4,17 @@
 -- supported: the keys of one call belong to many devices, and three keys are shared.
 --
 --   KEYS  offline, outbox, events; then for each item: connected:ID, disconnected:ID, state:ID
---   ARGV  events_max, node, self; then for each item either
---           'A', id, seq
---         or
---           'E' or 'W', id, seq, state, reason, since, last_seen, group, ttl, mine, clearing ('1' or '0'), wait, form,
---                 n, and n arguments: further fields of the state hash, each with its value. A device with parents
---                 begins them with `parent` and `timeout`, which its entry in the stream has too; `wait` is the entry's
---                 wait_ms, or ''; `form` is the entry's form, or ''. A device with a name or labels ends them with `name`
---                 and `labels`, which its entry has too. `clearing`: the device is forgotten, and the broker has messages
---                 of it that are to be cleared; the outbox has the id until the broker has acknowledged that
+--   ARGV  events_max, node, self; then either
+--           'A', id
+--         for an acknowledgement, or a group of items that have these arguments in common:
+--           'E' or 'W', count, state, reason, group, ttl, mine, clearing ('1' or '0'), wait, form, n, and n arguments:
+--                 further fields of the state hash, each with its value; then for each item of the group
+--                 id, seq, since, last_seen, watched ('': none)
+--
+-- A device with parents begins its fields with `parent` and `timeout`, which its entry in the stream has too. A device
+-- with a name or labels ends them with `name` and `labels`, which its entry has too. `wait` is the entry's wait_ms, or '';
+-- `form` is the entry's form, or ''. `clearing`: the device is forgotten, and the broker has messages of it that are to be
+-- cleared; the outbox has the id until the broker has acknowledged that.
 --
 -- 'E' is a transition: it is written once, with an entry in the stream. 'W' is a snapshot: it overwrites the stored
 -- state unless that is newer, without an entry. 'A': the broker has cleared what it retained of the device.
@@ -50,8 +52,8 @@ local ALWAYS = 7 -- fields that every state hash has
 -- Fields that a state hash may have. embed.sh replaces REPORT_FIELDS by the list in core/report.c.
 local REPORTED = { 'own_timeout', 'once', 'epoch', 'watched', 'parent', 'learned', 'gaps', 'captures', 'name', 'labels', REPORT_FIELDS }
 
--- By item: the positions of its arguments and keys, and its answer.
-local arg_at, key_at, answer = {}, {}, {}
+-- By item: the positions of its row, its group and its keys, and its answer.
+local arg_at, shared_at, key_at, answer = {}, {}, {}, {}
 -- The gathered items; the stored seq of each (-1: none); whether another type than a hash is in its place; and their ids.
 local gathered, have, replace, n_gathered = {}, {}, {}, 0
 local busy = {}
@@ -65,7 +67,7 @@ end
 local function fail(i, e)
 	local text = tostring(type(e) == 'table' and e.err or e)
 	answer[i] = text
-	stuck[ARGV[arg_at[i] + ITEM.id]] = text
+	stuck[ARGV[arg_at[i] + ROW.id]] = text
 end
 
 -- Whether a stored seq above ours is impossible: more than a day ahead of both Redis' clock and ours. It counts as
@@ -103,49 +105,50 @@ local function stored_seq(key)
 end
 
 -- With a fence: the additional fields of an entry.
-local function fenced_fields(i, a)
+local function fenced_fields(i, s)
 	if not LETTERS then
 		return
-	elseif ARGV[a + WRITE.form] == '' then
+	elseif ARGV[s + WRITE.form] == '' then
 		return 'epoch', epochs[token_of(i)]
 	end
-	return 'epoch', epochs[token_of(i)], 'form', ARGV[a + WRITE.form]
+	return 'epoch', epochs[token_of(i)], 'form', ARGV[s + WRITE.form]
 end
 
 -- The additional fields of an entry of a device with known parents.
-local function fields_of_child(i, a)
-	local f = { 'parent', ARGV[a + WRITE.next + 1] }
-	if ARGV[a + WRITE.state] == 'offline' then
-		f[3], f[4] = 'timeout_ms', ARGV[a + WRITE.next + 3]
-		if ARGV[a + WRITE.wait] ~= '' then
-			f[5], f[6] = 'wait_ms', ARGV[a + WRITE.wait]
+local function fields_of_child(i, s)
+	local f = { 'parent', ARGV[s + WRITE.next + 1] }
+	if ARGV[s + WRITE.state] == 'offline' then
+		f[3], f[4] = 'timeout_ms', ARGV[s + WRITE.next + 3]
+		if ARGV[s + WRITE.wait] ~= '' then
+			f[5], f[6] = 'wait_ms', ARGV[s + WRITE.wait]
 		end
 	end
 	local n = #f
-	f[n + 1], f[n + 2], f[n + 3], f[n + 4] = fenced_fields(i, a)
+	f[n + 1], f[n + 2], f[n + 3], f[n + 4] = fenced_fields(i, s)
 	return unpack(f)
 end
 
-local function undescribed_fields(i, a)
-	if ARGV[a + WRITE.n] ~= '0' and ARGV[a + WRITE.next] == 'parent' then
-		return fields_of_child(i, a)
+local function undescribed_fields(i, s)
+	if ARGV[s + WRITE.n] ~= '0' and ARGV[s + WRITE.next] == 'parent' then
+		return fields_of_child(i, s)
 	end
-	return fenced_fields(i, a)
+	return fenced_fields(i, s)
 end
 
--- The additional fields of an entry. `last`: the position of the item's last argument that is not in them yet.
-local function more_fields(i, a, last)
+-- The additional fields of an entry. `last`: the position of the group's last field that is not in them yet.
+local function more_fields(i, s, last)
 	local field = ARGV[last - 1]
 	if field == 'name' or field == 'labels' then
-		return field, ARGV[last], more_fields(i, a, last - 2)
+		return field, ARGV[last], more_fields(i, s, last - 2)
 	end
-	return undescribed_fields(i, a)
+	return undescribed_fields(i, s)
 end
 
 local function add_event(i, a)
-	return try('XADD', EVENTS, 'MAXLEN', '~', EVENTS_MAX, '*', 'id', ARGV[a + WRITE.id], 'state', ARGV[a + WRITE.state], 'reason',
-		ARGV[a + WRITE.reason], 'time_ms', ARGV[a + WRITE.since], 'last_seen_ms', ARGV[a + WRITE.last_seen], 'group', ARGV[a + WRITE.group], 'node', NODE, 'seq',
-		ARGV[a + WRITE.seq], more_fields(i, a, a + WRITE.n + ARGV[a + WRITE.n]))
+	local s = shared_at[i]
+	return try('XADD', EVENTS, 'MAXLEN', '~', EVENTS_MAX, '*', 'id', ARGV[a + ROW.id], 'state', ARGV[s + WRITE.state], 'reason',
+		ARGV[s + WRITE.reason], 'time_ms', ARGV[a + ROW.since], 'last_seen_ms', ARGV[a + ROW.last_seen], 'group', ARGV[s + WRITE.group], 'node', NODE, 'seq',
+		ARGV[a + ROW.seq], more_fields(i, s, s + WRITE.n + ARGV[s + WRITE.n]))
 end
 
 -- --- many at once ----------------------------------------------------------------------------------------------------
@@ -166,12 +169,12 @@ local function write_connected()
 	local n = 0
 	for j = 1, n_gathered do
 		local i, r = gathered[j], true
-		local a, k = arg_at[i], key_at[i]
-		local mine = ARGV[a + WRITE.mine]
-		if ARGV[a + WRITE.state] == 'online' and mine == '1' then
-			r = try('SET', KEYS[k + KEY.connected], ARGV[a + WRITE.id], 'PX', ARGV[a + WRITE.ttl])
-		elseif ARGV[a + WRITE.state] == 'online' and mine == 'n' then
-			r = try('SET', KEYS[k + KEY.connected], ARGV[a + WRITE.id], 'PX', ARGV[a + WRITE.ttl], 'NX')
+		local a, s, k = arg_at[i], shared_at[i], key_at[i]
+		local mine = ARGV[s + WRITE.mine]
+		if ARGV[s + WRITE.state] == 'online' and mine == '1' then
+			r = try('SET', KEYS[k + KEY.connected], ARGV[a + ROW.id], 'PX', ARGV[s + WRITE.ttl])
+		elseif ARGV[s + WRITE.state] == 'online' and mine == 'n' then
+			r = try('SET', KEYS[k + KEY.connected], ARGV[a + ROW.id], 'PX', ARGV[s + WRITE.ttl], 'NX')
 		end
 		if failed(r) then
 			fail(i, r)
@@ -196,17 +199,18 @@ local function write_shared()
 	local ids, set, zadd, del, zrem = {}, {}, {}, {}, {}
 	local n_set, n_zadd, n_del, n_zrem = 0, 0, 0, 0
 	for j = 1, n_gathered do
-		local a, k = arg_at[gathered[j]], key_at[gathered[j]]
-		local id = ARGV[a + WRITE.id]
+		local i = gathered[j]
+		local a, s, k = arg_at[i], shared_at[i], key_at[i]
+		local id = ARGV[a + ROW.id]
 		ids[j] = id
-		if ARGV[a + WRITE.state] == 'online' then
+		if ARGV[s + WRITE.state] == 'online' then
 			n_del, n_zrem = n_del + 1, n_zrem + 1
 			del[n_del], zrem[n_zrem] = KEYS[k + KEY.disconnected], id
 		else
 			set[n_set + 1], set[n_set + 2] = KEYS[k + KEY.disconnected], id
-			zadd[n_zadd + 1], zadd[n_zadd + 2] = ARGV[a + WRITE.since], id
+			zadd[n_zadd + 1], zadd[n_zadd + 2] = ARGV[a + ROW.since], id
 			n_set, n_zadd = n_set + 2, n_zadd + 2
-			if ARGV[a + WRITE.mine] == '1' then
+			if ARGV[s + WRITE.mine] == '1' then
 				n_del = n_del + 1
 				del[n_del] = KEYS[k + KEY.connected]
 			end
@@ -223,8 +227,8 @@ local function write_shared()
 end
 
 -- Removes the fields that the device does not report any more. A monitor that does not know `form` leaves it as it is.
-local function drop_old(key, first, last)
-	local told, old = {}, {}
+local function drop_old(key, first, last, watched)
+	local told, old = { watched = watched }, {}
 	for at = first, last, 2 do
 		told[ARGV[at]] = true
 	end
@@ -238,20 +242,28 @@ end
 
 -- Writes the hash and the stream's entry of one item.
 local function write_own(i, stored, other)
-	local a, key = arg_at[i], KEYS[key_at[i] + KEY.state]
-	local n = tonumber(ARGV[a + WRITE.n])
+	local a, s, key = arg_at[i], shared_at[i], KEYS[key_at[i] + KEY.state]
+	local n, watched = tonumber(ARGV[s + WRITE.n]), ARGV[a + ROW.watched]
 	if other then
 		try('DEL', key)
 	end
-	local r = try('HSET', key, 'state', ARGV[a + WRITE.state], 'since', ARGV[a + WRITE.since], 'last_seen', ARGV[a + WRITE.last_seen], 'reason',
-		ARGV[a + WRITE.reason], 'group', ARGV[a + WRITE.group], 'node', NODE, 'seq', ARGV[a + WRITE.seq], unpack(ARGV, a + WRITE.next, a + WRITE.n + n))
+	local r
+	if watched == '' then
+		r = try('HSET', key, 'state', ARGV[s + WRITE.state], 'since', ARGV[a + ROW.since], 'last_seen', ARGV[a + ROW.last_seen],
+			'reason', ARGV[s + WRITE.reason], 'group', ARGV[s + WRITE.group], 'node', NODE, 'seq', ARGV[a + ROW.seq],
+			unpack(ARGV, s + WRITE.next, s + WRITE.n + n))
+	else
+		r = try('HSET', key, 'state', ARGV[s + WRITE.state], 'since', ARGV[a + ROW.since], 'last_seen', ARGV[a + ROW.last_seen],
+			'reason', ARGV[s + WRITE.reason], 'group', ARGV[s + WRITE.group], 'node', NODE, 'seq', ARGV[a + ROW.seq],
+			'watched', watched, unpack(ARGV, s + WRITE.next, s + WRITE.n + n))
+	end
 	if failed(r) then
 		return fail(i, r)
 	end
-	if try('HLEN', key) ~= ALWAYS + n / 2 then
-		drop_old(key, a + WRITE.next, a + WRITE.n + n)
+	if try('HLEN', key) ~= ALWAYS + n / 2 + (watched == '' and 0 or 1) then
+		drop_old(key, s + WRITE.next, s + WRITE.n + n, watched ~= '')
 	end
-	if quiet[i] or (ARGV[a + WRITE.kind] ~= 'E' and not LETTERS) then
+	if quiet[i] or (ARGV[s + WRITE.kind] ~= 'E' and not LETTERS) then
 		return
 	end
 	local place = add_event(i, a)
@@ -287,18 +299,18 @@ end
 
 local function forget(i, a, k)
 	flush() -- the stream keeps the order
-	local id, existed = ARGV[a + WRITE.id], redis.call('EXISTS', KEYS[k + KEY.state]) == 1
+	local s, id, existed = shared_at[i], ARGV[a + ROW.id], redis.call('EXISTS', KEYS[k + KEY.state]) == 1
 	local place
-	if ARGV[a + WRITE.clearing] == '1' then
+	if ARGV[s + WRITE.clearing] == '1' then
 		redis.call('HSET', OUTBOX, id, '')
 		used = 1
 	end
 	redis.call('ZREM', OFFLINE, id)
 	redis.call('DEL', KEYS[k + KEY.disconnected])
-	if ARGV[a + WRITE.mine] == '1' then
+	if ARGV[s + WRITE.mine] == '1' then
 		redis.call('DEL', KEYS[k + KEY.connected])
 	end
-	if ARGV[a + WRITE.kind] == 'E' and existed then
+	if ARGV[s + WRITE.kind] == 'E' and existed then
 		place = add_event(i, a)
 		if failed(place) then
 			error(place, 0)
@@ -312,33 +324,33 @@ end
 -- After the stream refused an entry, the stored state has no epoch.
 local function look(i, a, key)
 	local has, t = try('HMGET', key, 'epoch', 'node', 'state'), token_of(i)
-	quiet[i] = has[3] == ARGV[a + WRITE.state] and has[1] ~= ''
+	quiet[i] = has[3] == ARGV[shared_at[i] + WRITE.state] and has[1] ~= ''
 	return has[1] == epochs[t] and has[2] == holders[t]
 end
 
 local function gather(i, a, k)
-	local seq = tonumber(ARGV[a + WRITE.seq])
+	local s, seq = shared_at[i], tonumber(ARGV[a + ROW.seq])
 	local stored, other = stored_seq(KEYS[k + KEY.state])
 	if stored > seq and is_absurd(stored, seq) then
 		stored = -1
 	end
-	local transition = ARGV[a + WRITE.kind] == 'E'
+	local transition = ARGV[s + WRITE.kind] == 'E'
 	local ours = not LETTERS or look(i, a, KEYS[k + KEY.state])
 	if stored > seq then
 		answer[i] = stored
 	elseif stored == seq and transition then
 		answer[i] = ours and 0 or stored
-	elseif ARGV[a + WRITE.state] == 'forgotten' then
+	elseif ARGV[s + WRITE.state] == 'forgotten' then
 		answer[i] = forget(i, a, k)
 	else
 		n_gathered = n_gathered + 1
 		gathered[n_gathered], have[n_gathered], replace[n_gathered] = i, stored, other
-		busy[ARGV[a + WRITE.id]] = true
+		busy[ARGV[a + ROW.id]] = true
 	end
 end
 
 local function acknowledge(_, a)
-	redis.call('HDEL', OUTBOX, ARGV[a + ACK.id])
+	redis.call('HDEL', OUTBOX, ARGV[a + ROW.id])
 end
 
 local function own(word)
@@ -360,31 +372,41 @@ if wrong then
 	return wrong
 end
 local i = 0
-own('+')
-while a <= STOP do
+
+-- Handles one item.
+local function take(f, s, row)
 	i = i + 1
-	arg_at[i], key_at[i], answer[i] = a, k, 0
-	local id, f = ARGV[a + ITEM.id], gather
+	arg_at[i], shared_at[i], key_at[i], answer[i] = row, s, k, 0
+	local id = ARGV[row + ROW.id]
 	if busy[id] then
 		flush()
-	end
-	if ARGV[a + ITEM.kind] == 'A' then
-		f = acknowledge
-		a = a + ACK.next
-	else
-		a = a + WRITE.next + tonumber(ARGV[a + WRITE.n])
 	end
 	if stuck[id] then
 		answer[i] = stuck[id]
 	elseif LETTERS and refused[token_of(i)] then
 		answer[i] = refused[token_of(i)]
 	else
-		local ok, e = pcall(f, i, arg_at[i], k)
+		local ok, e = pcall(f, i, row, k)
 		if not ok then
 			fail(i, e)
 		end
 	end
 	k = k + KEY.next
+end
+
+own('+')
+while a <= STOP do
+	if ARGV[a + WRITE.kind] == 'A' then
+		take(acknowledge, a, a + ACK.id)
+		a = a + ACK.next
+	else
+		local s, n = a, tonumber(ARGV[a + WRITE.count])
+		a = a + WRITE.next + tonumber(ARGV[a + WRITE.n])
+		for _ = 1, n do
+			take(gather, s, a)
+			a = a + ROW.next
+		end
+	end
 end
 flush()
 own('-')
