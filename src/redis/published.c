@@ -12,7 +12,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "heartwheel/bounds.h"
 #include "heartwheel/print.h"
 #include "nodes/claims.h"
 #include "redis/inner.h"
@@ -29,12 +28,18 @@ static void add_all(struct hw_partitions *to, const struct hw_partitions *set)
 
 /* --- writing ----------------------------------------------------------------------------------------------------- */
 
+/* Whether an error concerns all that is in Redis, and not P alone. An ACL of an earlier version lacks the key of P. */
+static bool is_global(enum hw_trouble k)
+{
+	return hw_trouble_is_global(k) && k != HW_TROUBLE_NOPERM;
+}
+
 static void refused(struct hw_redis *r, const char *error)
 {
 	struct hw_published *p = &r->published;
 	char why[HW_TROUBLE_TEXT], text[HW_TROUBLE_TEXT + 400];
 	add_all(&p->refused, &p->written);
-	if (hw_trouble_is_global(hw_trouble_of(error)))
+	if (is_global(hw_trouble_of(error)))
 		return; /* the transitions get the same error */
 	hw_trouble_text(error, why);
 	snprintf(text, sizeof(text),
@@ -161,13 +166,13 @@ bool hw_redis_published_idle(const struct hw_redis *r)
 
 /* --- reading ----------------------------------------------------------------------------------------------------- */
 
-/* Returns P. A value that is more than a day ahead of the clock is of another program, or of a clock that was wrong. */
-static uint64_t value_of(const redisReply *e, int64_t wall_ms)
+/* Returns P. A P ahead of the clock is valid: the clock may be wrong, and the next transition lowers such a P. */
+static uint64_t value_of(const redisReply *e)
 {
 	const char *at = e->str;
 	uint64_t p;
 	if (e->type != REDIS_REPLY_STRING || hw_claims_number(&at, e->str + e->len, HW_SINCE_MAX, &p) < 0 ||
-	    at != e->str + e->len || (int64_t)p > wall_ms + HW_BOUNDS_AHEAD_MS)
+	    at != e->str + e->len)
 		return HW_PUBLISHED_UNKNOWN;
 	return p;
 }
@@ -186,13 +191,12 @@ static bool is_partition(const redisReply *e, unsigned *p)
 static void take(struct hw_redis *r, const redisReply *list)
 {
 	uint64_t p[HW_PARTITIONS], all = HW_PUBLISHED_UNKNOWN, least = HW_PUBLISHED_UNKNOWN;
-	int64_t wall_ms = hw_clock_now().wall_ms;
 	unsigned at;
 	for (unsigned k = 0; k < HW_PARTITIONS; k++)
 		p[k] = HW_PUBLISHED_UNKNOWN;
 	for (size_t i = 0; i + 1 < list->elements; i += 2) {
 		const redisReply *name = list->element[i];
-		uint64_t value = value_of(list->element[i + 1], wall_ms);
+		uint64_t value = value_of(list->element[i + 1]);
 		least = value < least ? value : least;
 		if (is_partition(name, &at))
 			p[at] = value;
@@ -215,7 +219,7 @@ static void on_read(redisAsyncContext *ac, void *answer, void *arg)
 	if (!reply)
 		return;
 	hw_redis_link_got(&r->link);
-	if (reply->type == REDIS_REPLY_ERROR && hw_trouble_is_global(hw_refusal_trouble(r, reply->str)))
+	if (reply->type == REDIS_REPLY_ERROR && is_global(hw_refusal_trouble(r, reply->str)))
 		r->ops->on_published(r->arg, NULL);
 	else
 		take(r, reply->type == REDIS_REPLY_ARRAY ? reply : &none);

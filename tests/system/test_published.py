@@ -134,3 +134,23 @@ def test_a_successor_publishes_what_its_predecessor_left(env):
         nodes[k % 2].start(seeing=False)
         nodes[k % 2].wait_seeing()
         throughout(lambda: retained_agree(env), 0.5, "nothing older to be published")
+
+
+def test_a_wrong_p_is_right_after_the_next_status(env):
+    """P is years ahead, no number, or of another type. One transition and its acknowledgement make it right."""
+    env.own_redis()
+    d = env.daemon(timeout="1h", mqtt=RATE_0)
+    for k, wrong in enumerate(("4102444800000", "9007199254740992", "-1", "x", "")):
+        d.stop()
+        env.redis.hset(env.key("published"), "all", wrong)
+        d.start()
+        env.beat("d%d" % k)
+        wait_until(lambda: len(env.events()) == k + 1)
+        wait_until(lambda: int(env.events()[-1]["seq"]) < env.published() < time.time() * 1000 + 1000, what="P after %r" % wrong)
+    d.stop()
+    env.redis.set(env.key("published"), "text")
+    d.start()
+    env.beat("z")
+    wait_until(lambda: "published cannot be written" in d.log())
+    env.redis.delete(env.key("published"))
+    wait_until(lambda: int(env.hash("z")["seq"]) < env.published(), 10, "P to be written again")

@@ -102,7 +102,6 @@ START_TEST(p_of_partitions_counts_for_a_monitor_without_nodes)
 }
 END_TEST
 
-/* Another program, or a clock that was years ahead. */
 START_TEST(a_p_out_of_bounds_counts_as_none)
 {
 	static const char *const values[] = {"", "x", "-1", "12x", "99999999999999999999", "4102444800000000", "007"};
@@ -111,6 +110,9 @@ START_TEST(a_p_out_of_bounds_counts_as_none)
 		read_published();
 		ck_assert_msg(g->published[0] == HW_PUBLISHED_UNKNOWN, "%s", values[k]);
 	}
+	rig_do(g, "HSET device:published all 4102444800000"); /* years ahead: our clock may be wrong */
+	read_published();
+	ck_assert_uint_eq(g->published[0], UINT64_C(4102444800000));
 	rig_do(g, "SET device:published x");
 	read_published();
 	ck_assert_uint_eq(g->published[0], HW_PUBLISHED_UNKNOWN);
@@ -120,6 +122,24 @@ START_TEST(a_p_out_of_bounds_counts_as_none)
 	ck_assert_uint_eq(g->troubles, before + 1);
 	ck_assert_ptr_nonnull(strstr(g->trouble, "device:published cannot be written"));
 	rig_do(g, "DEL device:published");
+	hw_redis_tick(g->r);
+	settle_p();
+	rig_expect(g, "1000", "HGET device:published all");
+}
+END_TEST
+
+/* As after an upgrade with the ACL of an earlier version. A node that waited for P would never decide about its
+ * devices. */
+START_TEST(without_the_right_to_p_the_monitor_works_and_reports_it)
+{
+	rig_do(g, "HSET device:published all 900");
+	rig_do(g, "ACL SETUSER default resetkeys ~device:[^p]*");
+	read_published();
+	ck_assert_uint_eq(g->published[0], HW_PUBLISHED_UNKNOWN);
+	hw_redis_write_published(g->r, 0, 1000);
+	settle_p();
+	ck_assert_ptr_nonnull(strstr(g->trouble, "device:published cannot be written"));
+	rig_do(g, "ACL SETUSER default allkeys");
 	hw_redis_tick(g->r);
 	settle_p();
 	rig_expect(g, "1000", "HGET device:published all");
@@ -184,6 +204,7 @@ int main(void)
 	tcase_add_test(tc, p_is_written_again_after_a_lost_connection_and_after_a_loss_of_all_data);
 	tcase_add_test(tc, p_of_partitions_counts_for_a_monitor_without_nodes);
 	tcase_add_test(tc, a_p_out_of_bounds_counts_as_none);
+	tcase_add_test(tc, without_the_right_to_p_the_monitor_works_and_reports_it);
 	tcase_add_test(tc, old_entries_of_the_outbox_end_with_the_first_p);
 	suite_add_tcase(suite, tc);
 	tc = tcase_create("a node");
