@@ -123,7 +123,7 @@ def test_shipped_conf_with_its_real_30_seconds(env):
 
     retained = env.retained("nodes/X/status")["nodes/X/status"]
     assert retained.retain and retained.payload == offline.payload
-    wait_until(lambda: int(r.hget("device:published", "all")) > h["seq"], 5, "P to pass the last status")
+    wait_until(lambda: int(r.hget("device:published", "all")) > int(h["seq"]), 5, "P to pass the last status")
     assert not r.exists("device:outbox")
 
     n = len(observer.messages)

@@ -72,7 +72,7 @@ static uint32_t index_of(const struct hw_app *a, const struct hw_device *d)
 
 static unsigned mark_of(const struct hw_app_published *b, uint32_t index)
 {
-	return index / 4 < b->n_counted ? b->counted[index / 4] >> 2 * (index % 4) & 3 : 0;
+	return index / 4 < b->n_counted ? (unsigned)b->counted[index / 4] >> 2 * (index % 4) & 3U : 0;
 }
 
 static void set_mark(struct hw_app_published *b, uint32_t index, unsigned mark)
