@@ -61,7 +61,7 @@ enum hw_reader_event_kind {
 	HW_READER_TOO_LONG     /* .text: a message was discarded because its properties are too long, and the remedy */
 };
 
-/* Its pointers point into the ring, and are valid until hw_reader_release(). */
+/* The event's pointers point into the ring, and are valid until hw_reader_release(). */
 struct hw_reader_event {
 	enum hw_reader_event_kind kind;
 	const char *topic;

@@ -62,8 +62,8 @@ static int group_of(struct hw_app *a, struct hw_id id, const struct hw_expected_
 	if (k >= 0 && k != HW_EXPECTED_NO_GROUP && hw_monitor_groups(a->monitor)->all[k]->retired)
 		hw_log_limited(
 			a->log, HW_LIMIT_LOST_GROUP, HW_LOG_WARNING,
-			"the inventory expects '%.*s' in group '%s', which this monitor does not have: it is not "
-			"called unseen here",
+			"the inventory expects '%.*s' in group '%s', which this monitor does not have: this monitor "
+			"does not call the device unseen",
 			(int)id.len, id.text, entry->group);
 	return k;
 }

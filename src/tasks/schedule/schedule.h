@@ -8,8 +8,8 @@
  * schedule therefore loses no task: each second it reads the overdue tasks from Redis, and adds the unknown ones.
  *
  * All instances know all tasks. An instance tries the tasks of a receiver its rank x 1 s late. The rank is its position
- * among the live instances in rendezvous order (Thaler, Ravishankar, "Using name-based mappings to increase hit rates",
- * IEEE/ACM Trans. Networking 6(1), 1998).
+ * among the running instances in rendezvous order (Thaler, Ravishankar, "Using name-based mappings to increase hit
+ * rates", IEEE/ACM Trans. Networking 6(1), 1998).
  *
  * Pure, as the core is: the caller passes in time and answers and pulls orders (hw_schedule_next); there are no
  * callbacks. `now` is of CLOCK_BOOTTIME, a clock that is never set and includes suspend, as a reference for Redis'
@@ -74,7 +74,7 @@ int64_t hw_schedule_redis_ms(const struct hw_schedule *s, struct hw_mono now);
 
 /* --- the other instances ------------------------------------------------------------------------------------------ */
 
-/* Sets the live instances by name; `self` may be among them. Uses the first HW_INSTANCES_MAX. */
+/* Sets the running instances by name; `self` may be among them. Uses the first HW_INSTANCES_MAX. */
 void hw_schedule_instances(struct hw_schedule *s, const char *const *names, size_t n, const char *self);
 /* Returns how many seconds late this instance tries the tasks of a receiver: 0 .. instances - 1. */
 unsigned hw_schedule_rank(const struct hw_schedule *s, uint32_t receiver);
