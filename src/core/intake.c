@@ -512,6 +512,7 @@ size_t hw_monitor_messages(struct hw_monitor *m, struct hw_now now, struct hw_me
 		return 0;
 	if (n > HW_BATCH)
 		n = HW_BATCH;
+	m->sight.news = now.mono;
 	look_up(m, msgs, n, &b);
 	if (m->hearing.deaf_groups)
 		hw_hearing_wake(&m->hearing);

@@ -130,7 +130,7 @@ void hw_parent_says_goodbye(struct hw_monitor *m, struct hw_now now, uint32_t i)
 	struct hw_parent *p = parent_of(m, i, &parent);
 	if (!p)
 		return;
-	int64_t unordered_ms = hw_sight_unordered_ms(&m->sight, now.mono);
+	int64_t unordered_ms = hw_sight_unordered_ms(&m->sight);
 	p->goodbye_ms = m->family.goodbye_ms = now.mono.ns / HW_NS_PER_MS;
 	p->before_ms = p->goodbye_ms < unordered_ms ? p->goodbye_ms : unordered_ms - 1;
 }

@@ -11,7 +11,9 @@
 #include <string.h>
 
 #define TICK_NS (HW_NS_PER_S / HW_TICKS_PER_S + 1)
-#define SKEW_MS 5 /* messages within this time from two sources may have been sent in the other order */
+/* With several sources and while messages arrive, a barrier is sent after this time: see hw_sight_unordered_ms(). */
+#define ORDER_NS  (50 * HW_NS_PER_MS)
+#define ORDER_OUT 4 /* unless more than so many barriers are out */
 /* Messages may be lost in a longer pause, because keepalives may have run out. */
 #define LOSSY_AFTER_NS     (5 * HW_NS_PER_S)
 #define KEEPALIVE_LEAST_NS (3 * HW_NS_PER_S / 2) /* the shortest keepalive is 1 s, and brokers add half of it */
@@ -387,28 +389,18 @@ static uint64_t in_force(const struct hw_sight *s, uint64_t tag)
 	return tag > least ? tag : least;
 }
 
-/* Whether a source is behind the others. Readers that share a subscription have no common order, so a source that is
- * behind may deliver older messages than the other sources. */
-static bool one_is_behind(const struct hw_sight *s, struct hw_mono now)
-{
-	uint64_t back = back_on_all(s);
-	return s->sent > back && now.ns - sent_at(s, back + 1).ns > TICK_NS;
-}
-
 /* A message that is read now passed the broker after the last barrier that is back on every source was sent. So it is
- * newer than all that was read before that barrier was sent, whatever source delivered it. */
-int64_t hw_sight_unordered_ms(const struct hw_sight *s, struct hw_mono now)
+ * newer than all that was read before that barrier was sent, whatever source delivered it. Nothing else shows the
+ * order: a source may be late for a moment without any barrier being out. */
+int64_t hw_sight_unordered_ms(const struct hw_sight *s)
 {
-	int64_t sent_ms = hw_sight_sent_after(s).ns / HW_NS_PER_MS;
-	if (s->n_there < 2)
-		return INT64_MAX;
-	return one_is_behind(s, now) ? sent_ms : max64(sent_ms, now.ns / HW_NS_PER_MS - SKEW_MS + 1);
+	return s->n_there < 2 ? INT64_MAX : hw_sight_sent_after(s).ns / HW_NS_PER_MS;
 }
 
 bool hw_sight_is_order_unknown(const struct hw_sight *s, struct hw_mono now, int64_t heard_ms)
 {
 	return heard_ms != HW_NEVER_MS && heard_ms <= now.ns / HW_NS_PER_MS + 1 && /* +1: hw_moment_ms() */
-	       heard_ms >= hw_sight_unordered_ms(s, now);
+	       heard_ms >= hw_sight_unordered_ms(s);
 }
 
 bool hw_sight_doubts_goodbye(const struct hw_sight *s)
@@ -436,6 +428,14 @@ struct hw_mono hw_sight_pair_sent(const struct hw_sight *s, uint64_t tag)
 	return sent_at(s, first);
 }
 
+/* Whether the next barrier shows the order of messages: there are several sources, and messages arrived after the last
+ * barrier was sent, or in the same millisecond. While a source is late, more barriers show nothing. */
+static bool orders(const struct hw_sight *s, struct hw_mono last, uint64_t back)
+{
+	return s->n_there > 1 && s->sent - back <= ORDER_OUT &&
+	       s->news.ns / HW_NS_PER_MS + 1 >= last.ns / HW_NS_PER_MS; /* +1: hw_moment_ms() */
+}
+
 /* Returns when the next barrier is due; HW_MONO_NEVER: none is due, or none may be sent. */
 static struct hw_mono barrier_due(const struct hw_sight *s, uint64_t tag, int64_t pace_ns)
 {
@@ -445,7 +445,7 @@ static struct hw_mono barrier_due(const struct hw_sight *s, uint64_t tag, int64_
 	if (s->sent - back >= HW_BARRIERS_OUT - 1)
 		return HW_MONO_NEVER;
 	struct hw_mono last = s->sent ? sent_at(s, s->sent) : (struct hw_mono){0};
-	struct hw_mono steady = hw_mono_add(last, pace_ns);
+	struct hw_mono steady = hw_mono_add(last, pace_ns > ORDER_NS && orders(s, last, back) ? ORDER_NS : pace_ns);
 	if (!tag || proves(s, s->sent) >= in_force(s, tag))
 		return steady;
 	if (back == s->sent || back + 1 >= in_force(s, tag))

@@ -73,6 +73,7 @@ struct hw_sight {
 	int64_t reopen_wait_ns;
 	struct hw_mono mute; /* since when a barrier is due, but the publisher cannot send it; 0: the publisher can
 	                      * send */
+	struct hw_mono news; /* when messages last arrived, other than barriers */
 	uint64_t sent;       /* number of the last barrier */
 	uint64_t floor;      /* barriers up to this one may have been lost and prove nothing */
 	struct hw_sight_barrier out[HW_BARRIERS_KEPT];
@@ -138,7 +139,7 @@ uint64_t hw_sight_tag(const struct hw_sight *s);
 bool hw_sight_doubts_goodbye(const struct hw_sight *s);
 /* Returns a time: messages that were read at this time or later may be newer than a message that is read now, because
  * another source may have delivered them. In monotonic time; INT64_MAX: there is only one source. */
-int64_t hw_sight_unordered_ms(const struct hw_sight *s, struct hw_mono now);
+int64_t hw_sight_unordered_ms(const struct hw_sight *s);
 /* Whether a message that is read now may be older than its device's last heartbeat. `heard_ms`: when the heartbeat was
  * read, in monotonic time, or HW_NEVER_MS. */
 bool hw_sight_is_order_unknown(const struct hw_sight *s, struct hw_mono now, int64_t heard_ms);

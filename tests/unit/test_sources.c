@@ -149,7 +149,7 @@ START_TEST(test_barriers_that_one_brings_were_read)
 	ck_assert_uint_eq(world_count(w, HW_OUT_REOPEN, 0), 0);
 	ck_assert(!hw_monitor_barriers_silent(w->m, w->now));
 	w->back_on = 0; /* none is back: so it may read none */
-	for (int k = 0; k < 60; k++) {
+	for (int k = 0; k < 110; k++) {
 		world_beat(w, "a", "");
 		world_pass(w, 100 * MS);
 	}
