@@ -313,7 +313,7 @@ static struct hw_expected_view stored(const struct hw_importer *i, const struct 
 static void compare_row(struct hw_importer *i, const struct hw_expected *e)
 {
 	struct hw_expected_view v = stored(i, e, i->at);
-	hw_import_compare(i->m, i->at, v.text.text, v.text.len, v.source);
+	hw_import_compare(i->m, i->at, v.text.text, v.text.len, v.source, v.since_ms);
 }
 
 static void compare(struct hw_importer *i, const struct hw_expected *e)

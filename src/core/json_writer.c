@@ -37,6 +37,14 @@ static void put(struct hw_json *j, const char *text, size_t len)
 	j->n += len;
 }
 
+static void put_byte(struct hw_json *j, char c)
+{
+	if (j->n < j->cap)
+		j->buf[j->n++] = c;
+	else
+		put(j, &c, 1);
+}
+
 void hw_json_begin_text(struct hw_json *j, char *buf, size_t cap)
 {
 	j->buf = buf;
@@ -110,7 +118,7 @@ static bool is_plain(char c)
 static void put_quoted(struct hw_json *j, const char *text, size_t len)
 {
 	uint32_t c;
-	put(j, "\"", 1);
+	put_byte(j, '"');
 	for (size_t i = 0, n; i < len; i += n) {
 		for (n = 0; i + n < len && is_plain(text[i + n]);)
 			n++;
@@ -129,7 +137,7 @@ static void put_quoted(struct hw_json *j, const char *text, size_t len)
 			put(j, text + i, n);
 		}
 	}
-	put(j, "\"", 1);
+	put_byte(j, '"');
 }
 
 size_t hw_json_quote(const char *text, size_t len, char *buf, size_t cap)
@@ -148,28 +156,29 @@ size_t hw_json_quote(const char *text, size_t len, char *buf, size_t cap)
 static void separate(struct hw_json *j)
 {
 	if (!j->fresh)
-		put(j, ",", 1);
+		put_byte(j, ',');
 }
 
 void hw_json_open(struct hw_json *j, char bracket)
 {
 	separate(j);
-	put(j, &bracket, 1);
+	put_byte(j, bracket);
 	j->fresh = true;
 }
 
 void hw_json_close(struct hw_json *j, char bracket)
 {
-	put(j, &bracket, 1);
+	put_byte(j, bracket);
 	j->fresh = false;
 }
 
 void hw_json_key(struct hw_json *j, const char *key)
 {
 	separate(j);
-	put(j, "\"", 1);
+	put_byte(j, '"');
 	put(j, key, strlen(key));
-	put(j, "\":", 2);
+	put_byte(j, '"');
+	put_byte(j, ':');
 	j->fresh = true;
 }
 
@@ -225,7 +234,7 @@ void hw_json_named_text(struct hw_json *j, const char *name, const char *text)
 {
 	separate(j);
 	put_quoted(j, name, strlen(name));
-	put(j, ":", 1);
+	put_byte(j, ':');
 	if (text)
 		put_quoted(j, text, strlen(text));
 	else

@@ -115,7 +115,7 @@ void hw_monitor_expect(struct hw_monitor *m, struct hw_now now, uint32_t i)
 		(void)hw_monitor_set_inventory_timeout(m, now, hw_registry_ref(m->registry, device), v.timeout_ms);
 		hw_parent_list(m, device);
 	}
-	if (hw_monitor_is_known(m, v.id)) {
+	if (device != HW_NIL && hw_device_state(hw_monitor_at(m, device)) != HW_STATE_FORGOTTEN) {
 		hw_expected_rest(m->expected, i);
 	} else if (v.state == HW_EXPECTED_REFUSED) {
 		(void)hw_expected_refuse(m->expected, i, 0);

@@ -46,17 +46,17 @@ static int read_cell(const struct hw_csv *c, char *row, size_t len, size_t *at, 
 	size_t from = *at, to = from;
 	bool quoted = from < len && row[from] == '"';
 	cell->text = row + from;
-	for (from += quoted; from < len; from++) {
-		if (!quoted && separates(c, row[from]))
-			break;
-		if (quoted && row[from] == '"') {
+	while (!quoted && from < len && !separates(c, row[from]))
+		to = ++from;
+	for (from += quoted; quoted && from < len; from++) {
+		if (row[from] == '"') {
 			if (from + 1 == len || row[from + 1] != '"')
 				break;
 			from++;
 		}
 		row[to++] = row[from];
 	}
-	if (quoted && from == len)
+	if (quoted && from >= len)
 		return -EINVAL;
 	from += quoted;
 	cell->len = to - *at;

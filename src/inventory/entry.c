@@ -70,21 +70,21 @@ int hw_entry_check_id(const char *column, const char *id, size_t len, struct hw_
 		return hw_entry_wrong(error, column, "the id has %zu bytes, %d is the most", len, HW_ID_MAX);
 	memcpy(copy, id, len);
 	copy[len] = '\0';
-	hw_inventory_show(id, len, shown);
 	if (is_shortened(copy, len))
 		return hw_entry_wrong(error, column,
 		                      "'%s' is a number that a spreadsheet has shortened: format the column as text",
-		                      shown);
+		                      hw_inventory_show(id, len, shown));
 	if (!hw_id_valid(id, len))
 		return hw_entry_wrong(
 			error, column,
-			"'%s' cannot be the id of a device: no +, # and control characters, and valid UTF-8", shown);
+			"'%s' cannot be the id of a device: no +, # and control characters, and valid UTF-8",
+			hw_inventory_show(id, len, shown));
 	uint32_t c = find_blank(id, len);
 	if (c)
 		return hw_entry_wrong(error, column,
 		                      "'%s' has white space at an end, or an invisible character (U+%04" PRIX32
 		                      "): remove it",
-		                      shown, c);
+		                      hw_inventory_show(id, len, shown), c);
 	return 0;
 }
 

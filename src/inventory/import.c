@@ -2,7 +2,8 @@
 /*
  * See import.h. The import stores each row as the entry that a new id would get. If the stored entry is equal to that
  * entry, the row changes nothing. So when a file is imported again, no stored entry needs parsing. Invariant: the JSON
- * of each row ends with m->tail (source and since_ms). If the entry has values, a comma separates them from m->tail.
+ * of each row ends with m->tail, except that a stored entry keeps its since_ms. If the entry has values, a comma
+ * separates them from m->tail.
  */
 #include "inventory/import.h"
 
@@ -58,13 +59,18 @@ static void sort_errors(struct hw_import *m)
 
 /* --- the index of ids --- */
 
-/* Returns the slot of the id in the index, or the free slot to which the id belongs. */
-static size_t place(const struct hw_import *m, const char *id, size_t len)
+static uint32_t hash_of(const struct hw_import *m, const char *id, size_t len)
 {
-	size_t at = hw_siphash(1, 3, m->key, id, len) & (m->index_cap - 1);
+	return (uint32_t)hw_siphash(1, 3, m->key, id, len);
+}
+
+/* Returns the slot of the id in the index, or the free slot to which the id belongs. `id` NULL: the id is in no row. */
+static size_t place(const struct hw_import *m, uint32_t hash, const char *id, size_t len)
+{
+	size_t at = hash & (m->index_cap - 1);
 	for (; m->index[at]; at = (at + 1) & (m->index_cap - 1)) {
 		const struct hw_import_row *row = &m->rows[m->index[at] - 1];
-		if (row->id_len == len && memcmp(row->id, id, len) == 0)
+		if (id && row->hash == hash && row->id_len == len && memcmp(row->id, id, len) == 0)
 			break;
 	}
 	return at;
@@ -89,13 +95,13 @@ static int grow(struct hw_import *m)
 	m->index_cap = 4 * cap;
 	m->cap = cap;
 	for (size_t i = 0; i < m->n; i++)
-		m->index[place(m, rows[i].id, rows[i].id_len)] = (uint32_t)i + 1;
+		m->index[place(m, rows[i].hash, NULL, 0)] = (uint32_t)i + 1;
 	return 0;
 }
 
 bool hw_import_names(const struct hw_import *m, const char *id, size_t len)
 {
-	return m->n > 0 && m->index[place(m, id, len)];
+	return m->n > 0 && m->index[place(m, hash_of(m, id, len), id, len)];
 }
 
 /* --- reading --- */
@@ -128,19 +134,22 @@ static const char *keep_cleared(struct hw_import *m, const struct hw_patch *p)
 	return keep(m, names, n);
 }
 
-static int keep_row(struct hw_import *m, uint64_t line, const char *id, const struct hw_patch *p)
+static int keep_row(struct hw_import *m, uint64_t line, const char *id, size_t len, uint32_t hash,
+                    const struct hw_patch *p)
 {
 	char json[HW_ENTRY_JSON_MAX];
 	struct hw_entry_error error;
 	struct hw_expected_entry e;
-	size_t len = strlen(id);
 	hw_entry_init(&e);
 	if (hw_entry_merge(&e, p, &error) < 0) /* cannot happen: the patch has at most as many labels */
 		return -EINVAL;
-	memcpy(e.source, m->source, sizeof(e.source));
-	e.since_ms = m->now_ms;
-	size_t n = hw_entry_print(&e, json, sizeof(json));
+	size_t n = hw_entry_print(&e, json, sizeof(json)) - 1;
+	if (n > 1)
+		json[n++] = ',';
+	memcpy(json + n, m->tail, m->tail_len);
+	n += m->tail_len;
 	struct hw_import_row row = {.id = keep(m, id, len), .json = keep(m, json, n), .cleared = keep_cleared(m, p)};
+	row.hash = hash;
 	if (m->no_memory)
 		return -ENOMEM;
 	row.json_len = (uint32_t)n;
@@ -165,7 +174,9 @@ static void on_row(void *arg, uint64_t line, const char *id, const struct hw_pat
 	m->n_rows++;
 	if (m->no_memory || m->cancelled || grow(m) < 0)
 		return;
-	size_t at = place(m, id, strlen(id));
+	size_t len = strlen(id);
+	uint32_t hash = hash_of(m, id, len);
+	size_t at = place(m, hash, id, len);
 	if (m->index[at]) {
 		hw_entry_wrong(&error, "id", "'%s' is in line %u already", id,
 		               (unsigned)m->rows[m->index[at] - 1].line);
@@ -175,7 +186,7 @@ static void on_row(void *arg, uint64_t line, const char *id, const struct hw_pat
 		add_error(m, line, &error);
 	} else if (check_group(m, p->to.group, &error) < 0) {
 		add_error(m, line, &error);
-	} else if (keep_row(m, line, id, p) == 0) {
+	} else if (keep_row(m, line, id, len, hash, p) == 0) {
 		m->index[at] = (uint32_t)m->n;
 	}
 }
@@ -200,6 +211,8 @@ static void set_tail(struct hw_import *m)
 	memcpy(e.source, m->source, sizeof(e.source));
 	e.since_ms = m->now_ms;
 	m->tail_len = hw_entry_print(&e, json, sizeof(json)) - 1;
+	m->source_len = (size_t)(strrchr(json, ':') - json);
+	memcpy(m->tail, json + 1, m->tail_len);
 }
 
 struct hw_import *hw_import_new(enum hw_rows_format format, const char *source, int64_t now_ms,
@@ -253,8 +266,9 @@ void hw_import_end(struct hw_import *m)
 /* Whether the row's entry has exactly these values. `values` is a JSON object without source and since_ms. */
 static bool has_values(const struct hw_import *m, const struct hw_import_row *r, const char *values, size_t len)
 {
-	size_t comma = len > 2;
-	return r->json_len == len - 1 + comma + m->tail_len && memcmp(r->json, values, len - 1) == 0;
+	size_t n = len > 2 ? len : len - 1; /* a comma follows the values */
+	return r->json_len > n + m->source_len && memcmp(r->json, values, len - 1) == 0 &&
+	       memcmp(r->json + n, m->tail, m->source_len) == 0;
 }
 
 bool hw_import_is_stored(const struct hw_import *m, size_t row, const char *values, size_t len, const char *source)
@@ -262,7 +276,8 @@ bool hw_import_is_stored(const struct hw_import *m, size_t row, const char *valu
 	return values && len >= 2 && strcmp(source, m->source) == 0 && has_values(m, &m->rows[row], values, len);
 }
 
-void hw_import_compare(struct hw_import *m, size_t row, const char *values, size_t len, const char *source)
+void hw_import_compare(struct hw_import *m, size_t row, const char *values, size_t len, const char *source,
+                       int64_t since_ms)
 {
 	struct hw_import_row *r = &m->rows[row];
 	char both[2 * HW_ENTRY_JSON_MAX];
@@ -270,6 +285,7 @@ void hw_import_compare(struct hw_import *m, size_t row, const char *values, size
 	if (!values || len < 2 || len > HW_ENTRY_JSON_MAX)
 		return;
 	r->same_source = strcmp(source, m->source) == 0;
+	r->since_ms = since_ms ? since_ms : m->now_ms;
 	r->state = hw_import_is_stored(m, row, values, len, source) ? HW_IMPORT_SAME : HW_IMPORT_DIFFERS;
 	if (r->state == HW_IMPORT_SAME)
 		return;
@@ -289,7 +305,7 @@ void hw_import_compare(struct hw_import *m, size_t row, const char *values, size
 static int read_patch(const struct hw_import_row *r, size_t len, struct hw_patch *p, struct hw_entry_error *error)
 {
 	hw_patch_init(p);
-	if (hw_entry_parse(&p->to, r->json, len, error) < 0)
+	if (hw_entry_read(&p->to, r->json, len, error) < 0)
 		return -EINVAL;
 	p->given = r->given;
 	for (const char *name = r->cleared; name && *name; name += strlen(name) + 1)
@@ -310,7 +326,7 @@ static void merge_row(struct hw_import *m, struct hw_import_row *r)
 		return;
 	const char *stored = newline + 1;
 	size_t own = (size_t)(stored - r->json) - 1, len = r->json_len - own - 1;
-	if (hw_entry_parse(&e, stored, len, &error) < 0)
+	if (hw_entry_read(&e, stored, len, &error) < 0)
 		hw_entry_init(&e);
 	if (read_patch(r, own, &p, &error) < 0 || hw_entry_merge(&e, &p, &error) < 0) {
 		r->state = HW_IMPORT_WRONG;
@@ -318,7 +334,7 @@ static void merge_row(struct hw_import *m, struct hw_import_row *r)
 		return;
 	}
 	memcpy(e.source, m->source, sizeof(e.source));
-	e.since_ms = m->now_ms;
+	e.since_ms = r->since_ms;
 	r->json_len = (uint32_t)hw_entry_print(&e, json, sizeof(json));
 	if (r->same_source &&
 	    has_values(m, &(struct hw_import_row){.json = json, .json_len = r->json_len}, stored, len))

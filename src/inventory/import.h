@@ -30,10 +30,11 @@ enum hw_import_state {
 struct hw_import_row {
 	const char *id, *json; /* owned by the import; `json`: the entry to write, unless `state` is SAME or WRONG */
 	const char *cleared;   /* internal */
-	uint32_t json_len, line;
+	uint32_t json_len, line, hash;
 	uint8_t id_len, given;
 	uint8_t state; /* enum hw_import_state */
 	bool same_source;
+	int64_t since_ms; /* of the stored entry, which keeps it; of a new one, hw_import.now_ms */
 };
 
 struct hw_import_error {
@@ -55,7 +56,8 @@ struct hw_import {
 	struct hw_import_row *rows;
 	/* internal */
 	struct hw_rows *reader;
-	size_t tail_len; /* length of the end that the JSON of each row has: source, since_ms and the closing brace */
+	char tail[6 * HW_ENTRY_SOURCE_MAX + 64]; /* "source":"NAME","since_ms":N} */
+	size_t tail_len, source_len;             /* source_len: without N and what follows */
 	size_t cap;
 	uint8_t key[16]; /* of the index */
 	uint32_t *index; /* open addressing: numbers of rows plus 1 */
@@ -74,8 +76,9 @@ void hw_import_feed(struct hw_import *m, const char *bytes, size_t len);
 void hw_import_end(struct hw_import *m);
 
 /* Compares a row with the stored entry of its id. `values`: the stored entry as hw_entry_print() writes it, without
- * source and since_ms. NULL: the id is not expected. */
-void hw_import_compare(struct hw_import *m, size_t row, const char *values, size_t len, const char *source);
+ * source and since_ms, which follow. NULL: the id is not expected. */
+void hw_import_compare(struct hw_import *m, size_t row, const char *values, size_t len, const char *source,
+                       int64_t since_ms);
 void hw_import_merge(struct hw_import *m);
 /* After step 3: whether the stored entry (`values`, `source`) is the one that the row writes. */
 bool hw_import_is_stored(const struct hw_import *m, size_t row, const char *values, size_t len, const char *source);

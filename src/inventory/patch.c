@@ -339,14 +339,12 @@ static int read_source(struct hw_expected_entry *e, const struct hw_json_member 
 	return 0;
 }
 
-int hw_entry_parse(struct hw_expected_entry *e, const char *json, size_t len, struct hw_entry_error *error)
+int hw_entry_read(struct hw_expected_entry *e, const char *json, size_t len, struct hw_entry_error *error)
 {
 	struct hw_json_member m;
 	struct hw_patch p;
 	size_t at = 0;
 	hw_patch_init(&p);
-	if (check_object(json, len, error) < 0)
-		return -EINVAL;
 	while (hw_json_object_next(json, len, &at, &m)) {
 		int rc = 0;
 		if (is_key(&m, "source"))
@@ -360,8 +358,48 @@ int hw_entry_parse(struct hw_expected_entry *e, const char *json, size_t len, st
 		if (rc < 0)
 			return rc;
 	}
-	*e = p.to;
+	memcpy(e, &p.to, offsetof(struct hw_expected_entry, labels) + p.to.n_labels * sizeof(*p.to.labels));
 	return 0;
+}
+
+int hw_entry_parse(struct hw_expected_entry *e, const char *json, size_t len, struct hw_entry_error *error)
+{
+	return check_object(json, len, error) < 0 ? -EINVAL : hw_entry_read(e, json, len, error);
+}
+
+static void unquote(const struct hw_json_member *m, char *text)
+{
+	int n = hw_json_unquote(m->value, m->value_len, text);
+	text[n > 0 ? n : 0] = '\0';
+}
+
+size_t hw_entry_outline(struct hw_expected_entry *e, const char *json, size_t len)
+{
+	struct hw_json_member m, parent;
+	size_t at = 0, values_len = 0;
+	hw_entry_init(e);
+	while (hw_json_object_next(json, len, &at, &m)) {
+		size_t from = (size_t)(m.key - 1 - json);
+		bool is_source = is_key(&m, "source"), is_since = is_key(&m, "since_ms");
+		if (!values_len && (is_source || is_since))
+			values_len = from > 1 ? from - 1 : from;
+		if (is_source)
+			unquote(&m, e->source);
+		else if (is_since)
+			e->since_ms = strtoll(m.value, NULL, 10);
+		else if (is_key(&m, "name"))
+			unquote(&m, e->name);
+		else if (is_key(&m, "group"))
+			unquote(&m, e->group);
+		else if (is_key(&m, "labels"))
+			e->n_labels = 1;
+		else if (is_key(&m, "timeout_ms"))
+			e->timeout_ms = strtoll(m.value, NULL, 10);
+		else if (is_key(&m, "parent"))
+			for (size_t k = 0; hw_json_array_next(m.value, m.value_len, &k, &parent);)
+				unquote(&parent, e->parents[e->n_parents++]);
+	}
+	return values_len ? values_len : len - 1;
 }
 
 int hw_entry_merge(struct hw_expected_entry *e, const struct hw_patch *p, struct hw_entry_error *error)

@@ -39,6 +39,11 @@ static int copy(char *to, size_t max, const char *column, const char *text, size
 	hw_inventory_trim(&text, &len);
 	for (size_t i = 0, n; i < len; i += n) {
 		uint32_t c;
+		if (text[i] >= 0x20 && text[i] < 0x7f && at < max) { /* nearly every byte */
+			to[at++] = text[i];
+			n = 1;
+			continue;
+		}
 		n = hw_utf8_next((const unsigned char *)text + i, len - i, &c);
 		if (n == 0)
 			return hw_entry_wrong(error, column, "byte 0x%02x is not UTF-8", (unsigned char)text[i]);

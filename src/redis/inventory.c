@@ -25,6 +25,7 @@
 #define SCAN_COUNT   "250"
 #define REFUSED_MS   10000 /* so long is a refused write of an unseen id reported, if it is not repeated */
 #define PAUSE_MS_MAX 60000
+#define OWN_MAX      64 /* entries of the stream that this node has written and not yet read */
 
 struct hw_inventory {
 	struct hw_redis *r;
@@ -41,6 +42,10 @@ struct hw_inventory {
 	char where[sizeof(((struct hw_redis_link *)0)->where)]; /* the server that was read last */
 	int64_t reported_ms;
 	struct hw_eval eval;
+	/* Entries of the stream that name changes of this node, which on_entry() has already reported: a ring, the
+	 * oldest at `own_at`. */
+	struct hw_stream_id own[OWN_MAX];
+	unsigned own_at, own_n;
 };
 
 /* --- writing -------------------------------------------------------------------- */
@@ -53,6 +58,7 @@ struct write {
 	void *arg;
 	unsigned n;
 	int64_t now_ms;
+	struct hw_inventory_item items[]; /* of hw_redis_inventory_apply(): `n` items, and after them their texts */
 };
 
 static int64_t since_refusal_ms(const struct hw_inventory *v)
@@ -132,32 +138,66 @@ static struct hw_unseen_answer unseen_answer(struct hw_redis *r, const redisRepl
 	return a;
 }
 
-/* Returns the rc for the caller. */
-static int check_answer(struct hw_redis *r, const redisReply *reply, unsigned n,
+/* Returns the rc for the caller. `whole`: the answer has the form that the script's answers have. */
+static int check_answer(struct hw_redis *r, const redisReply *reply, bool whole,
                         void (*on_refused)(struct hw_redis *r, const char *error))
 {
 	if (!reply)
 		return -ENOTCONN;
 	hw_redis_link_got(&r->link);
-	if (reply->type == REDIS_REPLY_ARRAY && reply->elements == n)
+	if (whole)
 		return 0;
 	const char *error = reply->type == REDIS_REPLY_ERROR ? reply->str : "ERR malformed answer";
 	on_refused(r, error);
 	return hw_trouble_of(error) == HW_TROUBLE_NOSCRIPT ? -EAGAIN : -EIO;
 }
 
-/* Returns the result of an item. If the item has removed an id that was unseen, calls on_forgotten(). */
-static uint8_t applied(const struct write *w, const redisReply *e)
+/* Whether an answer of inventory.lua has a result for each of `n` items. */
+static bool has_results(const redisReply *reply, unsigned n)
+{
+	if (!reply || reply->type != REDIS_REPLY_ARRAY || reply->elements < 2)
+		return false;
+	const redisReply *entry = reply->element[0], *results = reply->element[1];
+	return entry->type == REDIS_REPLY_STRING && results->type == REDIS_REPLY_STRING && results->len == n;
+}
+
+/* Reports an id that a call has removed while it was unseen. */
+static void report_forgotten(const struct write *w, const redisReply *e)
 {
 	const struct hw_inventory *v = w->r->inventory;
 	const char *space = e->type == REDIS_REPLY_STRING ? memchr(e->str, ' ', e->len) : NULL;
 	struct hw_stream_id at;
-	if (e->type != REDIS_REPLY_STRING)
-		return (uint8_t)e->integer;
 	if (space && hw_stream_id_parse(e->str, (size_t)(space - e->str), &at) == 0)
 		v->ops->on_forgotten(v->arg, (struct hw_id){space + 1, e->len - (size_t)(space + 1 - e->str)}, at,
 		                     w->now_ms);
-	return HW_INVENTORY_REMOVED;
+}
+
+/* Reports what a call has changed, so that it need not be read when the stream names it. Other commands of this
+ * connection read these ids either before or after the call, and their answers come in the same order. `at`: the id of
+ * the entry in the stream. */
+static void report_changes(const struct write *w, struct hw_stream_id at, const uint8_t *results)
+{
+	struct hw_inventory *v = w->r->inventory;
+	for (unsigned i = 0; i < w->n; i++) {
+		const struct hw_inventory_item *it = &w->items[i];
+		if (results[i] == HW_INVENTORY_REMOVED)
+			v->ops->on_entry(v->arg, it->id, (struct hw_id){0}, true);
+		else if (results[i] == HW_INVENTORY_ADDED || results[i] == HW_INVENTORY_CHANGED)
+			v->ops->on_entry(v->arg, it->id, it->entry, true);
+	}
+	v->own_at = (v->own_at + (v->own_n == OWN_MAX)) % OWN_MAX; /* the oldest is forgotten, so it is read */
+	v->own_n -= v->own_n == OWN_MAX;
+	v->own[(v->own_at + v->own_n++) % OWN_MAX] = at;
+}
+
+/* Whether report_changes() has reported what this entry of the stream names. The ids come in their order. */
+static bool is_reported(struct hw_inventory *v, struct hw_stream_id id)
+{
+	while (v->own_n > 0 && hw_stream_id_compare(v->own[v->own_at], id) < 0) {
+		v->own_at = (v->own_at + 1) % OWN_MAX;
+		v->own_n--;
+	}
+	return v->own_n > 0 && hw_stream_id_compare(v->own[v->own_at], id) == 0;
 }
 
 static void on_written(redisAsyncContext *ac, void *answer, void *arg)
@@ -165,10 +205,15 @@ static void on_written(redisAsyncContext *ac, void *answer, void *arg)
 	struct write *w = arg;
 	const redisReply *reply = answer;
 	uint8_t results[HW_INVENTORY_ITEMS] = {0};
-	int rc = check_answer(w->r, reply, w->n, refused_change);
+	int rc = check_answer(w->r, reply, has_results(reply, w->n), refused_change);
+	struct hw_stream_id at;
 	(void)ac;
 	for (unsigned i = 0; rc == 0 && i < w->n; i++)
-		results[i] = applied(w, reply->element[i]);
+		results[i] = (uint8_t)(reply->element[1]->str[i] - '0');
+	for (size_t i = 2; rc == 0 && i < reply->elements; i++)
+		report_forgotten(w, reply->element[i]);
+	if (rc == 0 && hw_stream_id_parse(reply->element[0]->str, reply->element[0]->len, &at) == 0)
+		report_changes(w, at, results);
 	if (rc == 0)
 		hw_stream_reader_tick(&w->r->inventory->reader); /* reads at once what this node has just written */
 	w->fn(w->arg, rc, results, w->n);
@@ -180,7 +225,8 @@ static void on_unseen_written(redisAsyncContext *ac, void *answer, void *arg)
 	struct write *w = arg;
 	const redisReply *reply = answer;
 	struct hw_unseen_answer answers[HW_UNSEEN_ITEMS];
-	int rc = check_answer(w->r, reply, w->n, refused);
+	bool whole = reply && reply->type == REDIS_REPLY_ARRAY && reply->elements == w->n;
+	int rc = check_answer(w->r, reply, whole, refused);
 	(void)ac;
 	if (rc == 0)
 		accepted(w->r->inventory);
@@ -202,17 +248,37 @@ static void begin_call(struct hw_redis *r, struct hw_eval *e, struct hw_now now,
 	hw_eval_put_text(e, HW_AT_INVENTORY_SOURCE, source);
 }
 
-static int send_call(struct hw_redis *r, enum hw_script script, struct hw_eval *e, const struct write *call)
+/* Takes `w`, heap memory or NULL. */
+static int send_call(struct hw_redis *r, enum hw_script script, struct hw_eval *e, struct write *w)
 {
-	struct write *w = malloc(sizeof(*w));
 	if (!w)
 		return -ENOMEM;
-	*w = *call;
 	int rc =
 		hw_scripts_call(&r->scripts, script, e, script == HW_SCRIPT_UNSEEN ? on_unseen_written : on_written, w);
 	if (rc)
 		free(w);
 	return rc;
+}
+
+/* Creates a call with copies of the items. Returns NULL if there is no memory. */
+static struct write *write_new(const struct hw_inventory_item *items, unsigned n)
+{
+	struct write *w;
+	size_t size = sizeof(*w) + n * sizeof(*items);
+	for (unsigned i = 0; i < n; i++)
+		size += items[i].id.len + items[i].entry.len;
+	w = malloc(size);
+	char *at = w ? (char *)&w->items[n] : NULL;
+	for (unsigned i = 0; w && i < n; i++) {
+		w->items[i] = items[i];
+		w->items[i].id.text = memcpy(at, items[i].id.text, items[i].id.len);
+		at += items[i].id.len;
+		w->items[i].entry.text = at;
+		if (items[i].entry.len > 0)
+			memcpy(at, items[i].entry.text, items[i].entry.len);
+		at += items[i].entry.len;
+	}
+	return w;
 }
 
 /* Returns 0 if a call can be sent. */
@@ -238,17 +304,20 @@ int hw_redis_inventory_apply(struct hw_redis *r, struct hw_now now, const char *
 		kinds[i] = letters[items[i].kind];
 	hw_eval_put(e, HW_AT_CHANGES_KINDS, kinds, n);
 	for (unsigned i = 0; i < n; i++) {
-		const struct hw_inventory_item *it = &items[i];
 		hw_eval_item(e);
-		hw_eval_put(e, HW_AT_EXPECT_ID, it->id.text, it->id.len);
-		hw_eval_put(e, HW_AT_EXPECT_ENTRY, it->entry.text, it->entry.len);
-		if (it->kind == HW_INVENTORY_MISSING)
-			hw_eval_put_int(e, HW_AT_EXPECT_MORE, it->unseen_ms);
-		else
-			hw_eval_put_text(e, HW_AT_EXPECT_MORE, groups[i]);
+		hw_eval_put(e, HW_AT_EXPECT_ID, items[i].id.text, items[i].id.len);
+		hw_eval_put(e, HW_AT_EXPECT_ENTRY, items[i].entry.text, items[i].entry.len);
 	}
-	return send_call(r, HW_SCRIPT_INVENTORY, e,
-	                 &(struct write){.r = r, .fn = fn, .arg = arg, .n = n, .now_ms = now.wall_ms});
+	for (unsigned i = 0; i < n; i++) {
+		if (items[i].kind == HW_INVENTORY_MISSING)
+			hw_eval_arg_int(e, items[i].unseen_ms);
+		else if (items[i].kind == HW_INVENTORY_REMOVE)
+			hw_eval_arg_text(e, groups[i]);
+	}
+	struct write *w = write_new(items, n);
+	if (w)
+		*w = (struct write){.r = r, .fn = fn, .arg = arg, .n = n, .now_ms = now.wall_ms};
+	return send_call(r, HW_SCRIPT_INVENTORY, e, w);
 }
 
 /* Adds the name and the labels of an expected id. */
@@ -287,7 +356,10 @@ int hw_redis_unseen(struct hw_redis *r, struct hw_now now, const struct hw_unsee
 		added++;
 	}
 	hw_call_owner_end(r);
-	return send_call(r, HW_SCRIPT_UNSEEN, e, &(struct write){.r = r, .unseen_fn = fn, .arg = arg, .n = n});
+	struct write *w = malloc(sizeof(*w));
+	if (w)
+		*w = (struct write){.r = r, .unseen_fn = fn, .arg = arg, .n = n};
+	return send_call(r, HW_SCRIPT_UNSEEN, e, w);
 }
 
 static void on_removed(redisAsyncContext *ac, void *answer, void *arg)
@@ -378,7 +450,7 @@ static void take_scanned(struct hw_inventory *v, const redisReply *page)
 			continue;
 		if (v->stage == ENTRIES)
 			v->ops->on_entry(v->arg, (struct hw_id){id->str, id->len},
-			                 (struct hw_id){value->str, value->len});
+			                 (struct hw_id){value->str, value->len}, false);
 		else
 			v->ops->on_unseen(v->arg, (struct hw_id){id->str, id->len}, strtoll(value->str, NULL, 10));
 	}
@@ -460,7 +532,7 @@ static void on_values(redisAsyncContext *ac, void *answer, void *arg)
 			bool set = e->type == REDIS_REPLY_STRING;
 			if (!hw_id_valid(id.text, id.len))
 				continue;
-			v->ops->on_entry(v->arg, id, set ? (struct hw_id){e->str, e->len} : (struct hw_id){0});
+			v->ops->on_entry(v->arg, id, set ? (struct hw_id){e->str, e->len} : (struct hw_id){0}, false);
 			if (q->unseen_ms)
 				v->ops->on_unseen(v->arg, id, q->unseen_ms);
 		}
@@ -511,8 +583,11 @@ static bool is_bounded(const redisReply *ids)
 static void take_entry(struct hw_inventory *v, const redisReply *entry)
 {
 	const redisReply *fields = hw_stream_entry_fields(entry), *ids = NULL, *unseen = NULL;
+	struct hw_stream_id offset;
 	struct hw_id id;
 	size_t at = 0;
+	if (hw_stream_entry_id(entry, &offset) && is_reported(v, offset))
+		return;
 	for (size_t i = 0; fields && i + 1 < fields->elements; i += 2) {
 		const redisReply *name = fields->element[i], *value = fields->element[i + 1];
 		if (name->type != REDIS_REPLY_STRING || value->type != REDIS_REPLY_STRING)
@@ -593,7 +668,7 @@ void hw_inventory_lost(struct hw_redis *r)
 	v->up = v->at_end = false;
 	if (v->stage != IDLE || v->waiting > 0)
 		give_up(v);
-	v->waiting = 0;
+	v->waiting = v->own_n = 0;
 	hw_stream_reader_down(&v->reader);
 }
 

@@ -55,8 +55,9 @@ void hw_redis_unseen_heard(struct hw_redis *r, struct hw_id id);
 struct hw_inventory_ops {
 	/* A reading of everything begins. */
 	void (*on_reading)(void *arg);
-	/* Called with an entry as it is stored. entry.text NULL: the id is not expected (any more). */
-	void (*on_entry)(void *arg, struct hw_id id, struct hw_id entry);
+	/* Called with an entry as it is stored. entry.text NULL: the id is not expected (any more). `own`: this is an
+	 * item of hw_redis_inventory_apply(), and not an entry that another program may have written. */
+	void (*on_entry)(void *arg, struct hw_id id, struct hw_id entry, bool own);
 	/* The id is unseen since then. */
 	void (*on_unseen)(void *arg, struct hw_id id, int64_t since_ms);
 	/* Called when a reading has ended. */

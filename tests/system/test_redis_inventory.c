@@ -16,6 +16,7 @@ static struct {
 	uint8_t results[HW_INVENTORY_ITEMS];
 	char entry[HW_INVENTORY_ITEMS + 10][200]; /* the last values, as "ID JSON" */
 	unsigned n_entries, unseen;
+	unsigned n_own;        /* calls of on_entry() for an item of this node */
 	unsigned unseen_after; /* n_entries at the last on_unseen() */
 	bool kills;            /* on_unseen() ends the connection */
 	bool known;            /* ... and each id is a known device */
@@ -30,9 +31,10 @@ static void on_reading(void *arg)
 	got.readings++;
 }
 
-static void on_entry(void *arg, struct hw_id id, struct hw_id entry)
+static void on_entry(void *arg, struct hw_id id, struct hw_id entry, bool own)
 {
 	(void)arg;
+	got.n_own += own;
 	if (got.n_entries < sizeof(got.entry) / sizeof(*got.entry))
 		snprintf(got.entry[got.n_entries++], sizeof(*got.entry), "%.*s %.*s", (int)id.len, id.text,
 		         (int)entry.len, entry.text ? entry.text : "");
@@ -287,6 +289,71 @@ START_TEST(many_at_once_and_followed)
 	rig_until(g, has_entries, IDLE_MS);
 	ck_assert_str_eq(got.entry[0], "d0 {\"since_ms\":5}");
 	ck_assert_int_eq(rig_number(g, "XLEN device:inventory"), 1);
+}
+END_TEST
+
+static bool has_all(struct rig *rig)
+{
+	(void)rig;
+	return got.n_entries >= 5;
+}
+
+/* What this node has written is reported with the answer, and not read again. */
+START_TEST(own_changes_are_not_read)
+{
+	got.n_entries = got.n_own = 0;
+	apply(HW_INVENTORY_SET, "a", "{\"name\":\"A\",\"since_ms\":5}");
+	ck_assert_uint_eq(got.n_own, 1);
+	ck_assert_str_eq(got.entry[0], "a {\"name\":\"A\",\"since_ms\":5}");
+	apply(HW_INVENTORY_SET, "a", "{\"name\":\"A\",\"since_ms\":5}"); /* changes nothing */
+	apply(HW_INVENTORY_SET, "b", "{\"since_ms\":5}");
+	/* The stored since_ms stays, so the node reads what is stored now. */
+	apply(HW_INVENTORY_SET, "b", "{\"name\":\"B\",\"since_ms\":9}");
+	apply(HW_INVENTORY_REMOVE, "a", NULL);
+	ck_assert_uint_eq(got.n_own, 3);
+	rig_do(g, "HSET device:expected z {}");
+	rig_do(g, "XADD device:inventory * ids z source x");
+	rig_until(g, has_all, IDLE_MS);
+	ck_assert_uint_eq(got.n_entries, 5);
+	ck_assert_uint_eq(got.n_own, 3);
+	char all[256] = "";
+	for (unsigned i = 0; i < 5; i++)
+		strcat(strcat(all, got.entry[i]), "\n");
+	ck_assert_ptr_nonnull(strstr(all, "a \n"));
+	ck_assert_ptr_nonnull(strstr(all, "b {\"name\":\"B\",\"since_ms\":5}\n"));
+	ck_assert_ptr_nonnull(strstr(all, "z {}\n"));
+}
+END_TEST
+
+static bool has_answers(struct rig *rig)
+{
+	(void)rig;
+	return got.calls == 100;
+}
+
+static bool has_z(struct rig *rig)
+{
+	(void)rig;
+	return got.n_entries > 0 && *got.entry[got.n_entries - 1] == 'z';
+}
+
+/* A node remembers fewer of its changes than these: it reads the first ones again. */
+START_TEST(own_changes_in_flight_together)
+{
+	struct hw_inventory_item it = {.entry = {"{\"since_ms\":5}", 14}};
+	const char *group = "plain";
+	char id[8];
+	got.n_entries = got.n_own = got.calls = 0;
+	for (unsigned i = 0; i < 100; i++) {
+		it.id = (struct hw_id){id, (size_t)snprintf(id, sizeof(id), "d%u", i)};
+		ck_assert_int_eq(hw_redis_inventory_apply(g->r, rig_now(), "x", &it, &group, 1, on_applied, NULL), 0);
+	}
+	rig_until(g, has_answers, IDLE_MS);
+	ck_assert_uint_eq(got.n_own, 100);
+	rig_do(g, "HSET device:expected z {}");
+	rig_do(g, "XADD device:inventory * ids z source x");
+	rig_until(g, has_z, IDLE_MS);
+	ck_assert_uint_le(got.n_entries, 200);
 }
 END_TEST
 
@@ -610,6 +677,8 @@ int main(void)
 	tcase_add_test(one, an_entry_of_another_program_is_removed);
 	tcase_add_test(one, ids_that_are_removed_together);
 	tcase_add_test(one, many_at_once_and_followed);
+	tcase_add_test(one, own_changes_are_not_read);
+	tcase_add_test(one, own_changes_in_flight_together);
 	tcase_add_test(one, an_id_is_unseen_once);
 	tcase_add_test(one, a_gap);
 	tcase_add_loop_test(one, a_change_that_cannot_be_read, 0, 2);

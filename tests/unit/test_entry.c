@@ -3,6 +3,7 @@
 #include "../random.h"
 #include "../suite.h"
 #include "inventory/entry.h"
+#include "inventory/value.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -249,6 +250,49 @@ static size_t any_text(char *buf, size_t max)
 	return n;
 }
 
+static size_t any_id(char *buf, unsigned k)
+{
+	buf[0] = (char)('p' + k);
+	return 1 + any_text(buf + 1, 60);
+}
+
+/* The outline of a printed entry has what hw_entry_parse() reads, and the values end where source and since_ms begin.
+ */
+START_TEST(an_outline_is_what_is_parsed)
+{
+	for (int round = 0; round < 3000; round++) {
+		struct hw_expected_entry e, outline;
+		char text[2000], json[HW_ENTRY_JSON_MAX], values[HW_ENTRY_JSON_MAX];
+		hw_entry_init(&e);
+		any_text(e.name, random_below(2) ? 128 : 0);
+		any_text(e.group, random_below(2) ? 64 : 0);
+		any_text(e.note, random_below(2) ? 1024 : 0);
+		for (unsigned k = 0, n = (unsigned)random_below(5); k < n; k++)
+			any_id(e.parents[e.n_parents++], k);
+		for (uint64_t k = 0, n = random_below(4); k < n; k++)
+			ck_assert_int_eq(
+				hw_entry_set_label(&e, k ? "since_ms" : "source", text, any_text(text, 128), &error),
+				0);
+		e.timeout_ms = (int64_t)random_below(3) * 1000;
+		size_t len = hw_entry_print(&e, values, sizeof(values));
+		any_text(e.source, random_below(4) ? 128 : 0);
+		e.since_ms = (int64_t)random_below(3) * 1764000000000;
+		size_t n = hw_entry_print(&e, json, sizeof(json));
+		ck_assert_uint_eq(hw_entry_outline(&outline, json, n), len - 1);
+		ck_assert_mem_eq(json, values, len - 1);
+		ck_assert_str_eq(outline.name, e.name);
+		ck_assert_str_eq(outline.group, e.group);
+		ck_assert_str_eq(outline.source, e.source);
+		ck_assert_int_eq(outline.since_ms, e.since_ms);
+		ck_assert_int_eq(outline.timeout_ms, e.timeout_ms);
+		ck_assert_int_eq(outline.n_labels > 0, e.n_labels > 0);
+		ck_assert_uint_eq(outline.n_parents, e.n_parents);
+		for (unsigned k = 0; k < e.n_parents; k++)
+			ck_assert_str_eq(outline.parents[k], e.parents[k]);
+	}
+}
+END_TEST
+
 /* Cells and JSON give the same entry again, whatever the texts are. */
 START_TEST(an_entry_survives_each_format)
 {
@@ -295,6 +339,7 @@ int main(void)
 	tcase_add_test(t, an_entry_has_sixteen_labels);
 	tcase_add_test(t, wrong_json_is_named);
 	tcase_add_test(t, ids_are_checked_for_what_spreadsheets_do);
+	tcase_add_test(t, an_outline_is_what_is_parsed);
 	tcase_add_test(t, an_entry_survives_each_format);
 	suite_add_tcase(s, t);
 	return suite_run(s);

@@ -81,22 +81,17 @@ static struct hw_id parents_of(const struct hw_expected_entry *entry, char text[
 	return (struct hw_id){text, at};
 }
 
-static struct hw_expected_view view_of(struct hw_id id, struct hw_expected_entry *entry, uint16_t group, char *json)
+/* Writes the entry without source and since_ms. */
+static struct hw_id values_of(struct hw_expected_entry *entry, char *json)
 {
-	struct hw_expected_view v = {.id = id,
-	                             .since_ms = entry->since_ms,
-	                             .timeout_ms = entry->timeout_ms,
-	                             .group = group,
-	                             .is_described = entry->n_labels > 0 || *entry->name};
 	int64_t since_ms = entry->since_ms;
 	char first = entry->source[0];
 	entry->since_ms = 0;
 	entry->source[0] = '\0';
-	v.text = (struct hw_id){json, hw_entry_print(entry, json, HW_ENTRY_JSON_MAX)};
+	struct hw_id text = {json, hw_entry_print(entry, json, HW_ENTRY_JSON_MAX)};
 	entry->since_ms = since_ms;
 	entry->source[0] = first;
-	v.source = entry->source;
-	return v;
+	return text;
 }
 
 /* If the device has a record, writes its name and labels to its hash in Redis. */
@@ -111,32 +106,6 @@ static void write_description(struct hw_app *a, struct hw_id id)
 static bool is_equal(struct hw_id a, struct hw_id b)
 {
 	return a.len == b.len && memcmp(a.text, b.text, a.len) == 0;
-}
-
-static void put(struct hw_app *a, struct hw_id id, struct hw_expected_entry *entry)
-{
-	char json[HW_ENTRY_JSON_MAX], parents[HW_PARENTS_TEXT];
-	int group = group_of(a, id, entry);
-	if (group < 0) {
-		log_left_out(a, id, group);
-		return;
-	}
-	struct hw_expected_view v = view_of(id, entry, (uint16_t)group, json);
-	v.parents = parents_of(entry, parents);
-	uint32_t i = hw_expected_find(table(a), id.text, id.len);
-	struct hw_expected_view was = i == HW_NIL ? (struct hw_expected_view){0} : hw_expected_at(table(a), i);
-	bool again = i != HW_NIL && was.since_ms != v.since_ms;
-	bool changed = (was.is_described || v.is_described) && !is_equal(was.text, v.text);
-	int rc = hw_expected_put(table(a), &v, &i);
-	if (rc) {
-		log_left_out(a, id, rc);
-		return;
-	}
-	if (again)
-		hw_expected_rest(table(a), i);
-	hw_monitor_expect(a->monitor, hw_app_now(), i);
-	if (changed)
-		write_description(a, id);
 }
 
 /* A since_ms that is more than a day ahead was written by a wrong clock. With Redis, the id is expected from now on.
@@ -159,21 +128,77 @@ static void bound_since(struct hw_app *a, struct hw_id id, struct hw_expected_en
 		hw_inventory_write_since(a, id, now_ms);
 }
 
+/* Puts an entry into the table. `i`: the index of the id, or HW_NIL. `text`: the entry as values_of() writes it. */
+static void put(struct hw_app *a, struct hw_id id, uint32_t i, struct hw_expected_entry *entry, struct hw_id text)
+{
+	char parents[HW_PARENTS_TEXT];
+	bound_since(a, id, entry);
+	int group = group_of(a, id, entry);
+	if (group < 0) {
+		log_left_out(a, id, group);
+		return;
+	}
+	struct hw_expected_view v = {.id = id,
+	                             .text = text,
+	                             .parents = parents_of(entry, parents),
+	                             .source = entry->source,
+	                             .since_ms = entry->since_ms,
+	                             .timeout_ms = entry->timeout_ms,
+	                             .group = (uint16_t)group,
+	                             .is_described = entry->n_labels > 0 || *entry->name};
+	struct hw_expected_view was = i == HW_NIL ? (struct hw_expected_view){0} : hw_expected_at(table(a), i);
+	bool again = i != HW_NIL && was.since_ms != v.since_ms;
+	bool changed = (was.is_described || v.is_described) && !is_equal(was.text, v.text);
+	int rc = hw_expected_put(table(a), &v, &i);
+	if (rc) {
+		log_left_out(a, id, rc);
+		return;
+	}
+	if (again)
+		hw_expected_rest(table(a), i);
+	hw_monitor_expect(a->monitor, hw_app_now(), i);
+	if (changed)
+		write_description(a, id);
+}
+
+static void remove_entry(struct hw_app *a, struct hw_id id, uint32_t i)
+{
+	if (i == HW_NIL)
+		return;
+	bool was_described = hw_expected_at(table(a), i).is_described;
+	hw_monitor_expect_no_more(a->monitor, hw_app_now(), i);
+	if (was_described)
+		write_description(a, id);
+}
+
 void hw_inventory_take(struct hw_app *a, struct hw_id id, struct hw_id json, bool replaces_since)
 {
 	struct hw_expected_entry entry;
+	char values[HW_ENTRY_JSON_MAX];
 	uint32_t i = hw_expected_find(table(a), id.text, id.len);
-	if (json.text && parse(a, id, json, &entry)) {
-		if (!replaces_since)
-			entry.since_ms = i != HW_NIL ? hw_expected_at(table(a), i).since_ms : hw_app_trusted_ms(a);
-		bound_since(a, id, &entry);
-		put(a, id, &entry);
-	} else if (i != HW_NIL) {
-		bool was_described = hw_expected_at(table(a), i).is_described;
-		hw_monitor_expect_no_more(a->monitor, hw_app_now(), i);
-		if (was_described)
-			write_description(a, id);
+	if (!json.text || !parse(a, id, json, &entry)) {
+		remove_entry(a, id, i);
+		return;
 	}
+	if (!replaces_since)
+		entry.since_ms = i != HW_NIL ? hw_expected_at(table(a), i).since_ms : hw_app_trusted_ms(a);
+	put(a, id, i, &entry, values_of(&entry, values));
+}
+
+/* Like hw_inventory_take(), for an entry that hw_entry_print() has written, as it writes a million in an import. */
+static void take_own(struct hw_app *a, struct hw_id id, struct hw_id json)
+{
+	struct hw_expected_entry entry;
+	char values[HW_ENTRY_JSON_MAX];
+	uint32_t i = hw_expected_find(table(a), id.text, id.len);
+	if (!json.text) {
+		remove_entry(a, id, i);
+		return;
+	}
+	size_t n = hw_entry_outline(&entry, json.text, json.len);
+	memcpy(values, json.text, n);
+	values[n] = '}';
+	put(a, id, i, &entry, (struct hw_id){values, n + 1});
 }
 
 void hw_inventory_take_unseen(struct hw_app *a, struct hw_id id, int64_t since_ms)
@@ -197,7 +222,7 @@ bool hw_app_inventory_entry(const struct hw_app *a, uint32_t i, struct hw_expect
 		return false;
 	struct hw_expected_view v = hw_expected_at(table(a), i);
 	hw_entry_init(out);
-	if (hw_entry_parse(out, v.text.text, v.text.len, &error) != 0)
+	if (hw_entry_read(out, v.text.text, v.text.len, &error) != 0)
 		return false;
 	out->since_ms = v.since_ms;
 	strncpy(out->source, v.source, sizeof(out->source) - 1);
@@ -227,9 +252,12 @@ static void on_reading(void *arg)
 	hw_expected_reading(table(a));
 }
 
-static void on_entry(void *arg, struct hw_id id, struct hw_id entry)
+static void on_entry(void *arg, struct hw_id id, struct hw_id entry, bool own)
 {
-	hw_inventory_take(arg, id, entry, true);
+	if (own)
+		take_own(arg, id, entry);
+	else
+		hw_inventory_take(arg, id, entry, true);
 }
 
 static void on_unseen(void *arg, struct hw_id id, int64_t since_ms)

@@ -3,7 +3,7 @@
 -- Changes entries of the inventory. Redis Cluster is not supported.
 --
 --   KEYS  expected, unseen, inventory, events
---   ARGV  events_max, node, now, source, kinds; then for each item: id, entry, more
+--   ARGV  events_max, node, now, source, kinds; for each item: id, entry; then for each item of kind N or R: more
 --
 -- `kinds` has a letter for each item:
 --   'S'  sets the entry (JSON that ends with its since_ms). If the id is expected, its stored since_ms stays, unless it
@@ -16,29 +16,34 @@
 -- `source`, is added to device:inventory. If a removed id is unseen, an entry with state `forgotten` is added to
 -- device:events.
 --
--- The answer has one element per item. 0: nothing changed. 1: added. 2: changed. 3: removed. 4: nothing to remove.
--- A text: removed, and it was unseen; the id of its entry in device:events, a space, and the id of the device.
+-- The answer: the id of the entry in device:inventory, if every changed entry is now stored as its item has it, otherwise
+-- ''; a digit for each item; and for each removed id that was unseen the id of its entry in device:events, a space, and
+-- the id of the device.
+-- 0: nothing changed. 1: added. 2: changed. 3: removed. 4: nothing to remove.
+--
+-- An import has a million items, so the way of an item that sets an entry is short.
 
 local KEYS, ARGV = KEYS, ARGV
 local EXPECTED, UNSEEN = KEYS[INVENTORIED.expected], KEYS[INVENTORIED.unseen]
 local NOW, KINDS, STREAM_MAX = ARGV[CHANGES.now], ARGV[CHANGES.kinds], 100000
 local AHEAD_MS, AGREES_MS = 86400000, 1000
 
--- The arguments of an item follow this index.
-local function before(i)
-	return CHANGES.next + (i - 1) * EXPECT.next
-end
-
 -- An id may have several items. first: the number of its first item, which is its index in `have` (the entry, or false)
 -- and `last` (the last item that changed it). changed: these indices, each once.
-local ids, first, n = {}, {}, #KINDS
+local ids, first, more, n = {}, {}, {}, #KINDS
+local at = CHANGES.next -- of the next argument
 for i = 1, n do
-	local id = ARGV[before(i) + EXPECT.id]
+	local id = ARGV[at + EXPECT.id]
+	at = at + EXPECT.next
 	ids[i] = id
 	first[id] = first[id] or i
 end
+for i in string.gmatch(KINDS, '()[NR]') do
+	more[i] = ARGV[at]
+	at = at + 1
+end
 local have = n > 0 and redis.call('HMGET', EXPECTED, unpack(ids)) or {}
-local last, changed, answer = {}, {}, {}
+local last, changed, answer, is_as_given = {}, {}, {}, true
 
 -- Redis' clock minus that of the node, and the latest since_ms that can be right. Without the right to read Redis' clock,
 -- this is the node's clock.
@@ -59,14 +64,21 @@ end
 
 local function with_since(entry, since)
 	local own = since_of(entry)
-	return own and string.sub(entry, 1, -2 - #own) .. since .. '}' or entry
+	return own and own ~= since and string.sub(entry, 1, -2 - #own) .. since .. '}' or entry
 end
 
-local right -- the last since_ms that was found to be right: the entries of an import have the same
+local right -- the end of an entry whose since_ms was found to be right: the entries of an import have the same
+local function ends_right(entry)
+	return string.find(entry, right, -#right, true)
+end
+
 local function with_right_since(entry, old)
+	if right and old and ends_right(old) and ends_right(entry) then
+		return entry
+	end
 	local since = old and since_of(old)
-	if since and (since == right or tonumber(since) <= latest) then
-		right = since
+	if since and tonumber(since) <= latest then
+		right = '"since_ms":' .. since .. '}'
 		return with_since(entry, since)
 	elseif ahead ~= 0 then
 		return with_since(entry, string.format('%.0f', since_of(entry) + ahead))
@@ -114,14 +126,17 @@ local function after(kind, entry, old)
 	return old and entry ~= '' and not is_same(entry, old) and old
 end
 
+at = CHANGES.next
 for i = 1, n do
-	local k, kind = first[ids[i]], string.sub(KINDS, i, i)
+	local k, kind, given = first[ids[i]], string.sub(KINDS, i, i), ARGV[at + EXPECT.entry]
 	local old = have[k]
-	local entry = after(kind, ARGV[before(i) + EXPECT.entry], old)
+	local entry = after(kind, given, old)
+	at = at + EXPECT.next
 	if entry == old then
-		answer[i] = kind == 'R' and 4 or 0
+		answer[i] = kind == 'R' and '4' or '0'
 	else
-		answer[i] = not entry and 3 or old and 2 or 1
+		answer[i] = not entry and '3' or old and '2' or '1'
+		is_as_given = is_as_given and (entry == given or not entry)
 		if not last[k] then
 			changed[#changed + 1] = k
 		end
@@ -129,7 +144,7 @@ for i = 1, n do
 	end
 end
 
-local fields, named, gone = {}, {}, {}
+local fields, named, gone, forgotten = {}, {}, {}, {}
 for i = 1, #changed do
 	local k = changed[i]
 	named[i] = ids[k]
@@ -149,21 +164,20 @@ end
 for i = 1, #gone do
 	local id = gone[i]
 	if redis.call('ZREM', UNSEEN, id) == 1 then
-		local by = last[first[id]]
 		local entry = redis.call('XADD', KEYS[INVENTORIED.events], 'MAXLEN', '~', ARGV[CHANGES.events_max], '*', 'id', id, 'state', 'forgotten', 'reason',
-			'operator', 'time_ms', NOW, 'last_seen_ms', '0', 'group', ARGV[before(by) + EXPECT.more], 'node', ARGV[CHANGES.node], 'seq', NOW)
-		answer[by] = entry .. ' ' .. id
+			'operator', 'time_ms', NOW, 'last_seen_ms', '0', 'group', more[last[first[id]]], 'node', ARGV[CHANGES.node], 'seq', NOW)
+		forgotten[#forgotten + 1] = entry .. ' ' .. id
 	end
 end
-for i = 1, string.find(KINDS, '[AN]') and n or 0 do
-	local kind, more = string.sub(KINDS, i, i), ARGV[before(i) + EXPECT.more]
-	if kind == 'A' and answer[i] ~= 0 then
+for i in string.gmatch(KINDS, '()[AN]') do
+	if not more[i] and answer[i] ~= '0' then
 		redis.call('ZREM', UNSEEN, ids[i])
-	elseif kind == 'N' and more ~= '0' then
-		redis.call('ZADD', UNSEEN, 'NX', more, ids[i])
+	elseif more[i] and more[i] ~= '0' then
+		redis.call('ZADD', UNSEEN, 'NX', more[i], ids[i])
 	end
 end
+local entry = ''
 if #named > 0 then
-	redis.call('XADD', KEYS[INVENTORIED.inventory], 'MAXLEN', '~', STREAM_MAX, '*', 'ids', table.concat(named, '\n'), 'source', ARGV[CHANGES.source])
+	entry = redis.call('XADD', KEYS[INVENTORIED.inventory], 'MAXLEN', '~', STREAM_MAX, '*', 'ids', table.concat(named, '\n'), 'source', ARGV[CHANGES.source])
 end
-return answer
+return {is_as_given and entry or '', table.concat(answer), unpack(forgotten)}
