@@ -267,6 +267,20 @@ def test_shared_subscriptions_are_proven(env, protocol, qos):
     assert not says_one_reader(d), d.log()
 
 
+def test_a_stranger_gets_no_share_of_the_heartbeats(env):
+    """Neither by the node's name nor by the names of the readers' clients. All of 200 devices are known, so no heartbeat went
+    to the stranger."""
+    d = env.daemon(mqtt=TWO)
+    stranger = env.observer(*("$share/%s/%s/+/heartbeat" % (group, env.root) for group in (
+        "heartwheel-%s" % env.node, "heartwheel", "heartwheel-%s-r0" % env.node)))
+    env.beat("first")
+    env.wait_store("first", "online")
+    for n in range(200):
+        env.beat("d%d" % n)
+    wait_until(lambda: d.status()["heartbeats_total"] == 201, 10, "each heartbeat to be read")
+    assert len(stranger.messages) > 0, "the stranger's own groups bring nothing"
+
+
 @pytest.mark.parametrize("protocol", ["5", "3.1.1"])
 def test_a_shared_message_that_reaches_nobody(env, protocol):
     """As on a broker that grants "$share/..." as a plain topic: the monitor is blind, logs one line and calls no device

@@ -2,9 +2,11 @@
 /* Opens the connections to the broker, once. */
 #include <errno.h>
 #include <event2/event.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 
 #include "broker_priv.h"
 #include "daemon/loop/clock.h"
@@ -40,7 +42,6 @@ static int start_reader(struct hw_app *a, unsigned i, const struct hw_mqtt_filte
 	snprintf(r->client_id, sizeof(r->client_id), "%s-%s-r%u", a->start->mqtt.client_id_prefix, a->start->node_id,
 	         i);
 	r->conf = mqtt_conf(a, r->client_id);
-	snprintf(a->broker->share_group, sizeof(a->broker->share_group), "heartwheel-%s", a->start->node_id);
 	int rc = hw_reader_start(&r->reader, &r->conf, filters, n,
 	                         a->broker->n_readers > 1 ? a->broker->share_group : NULL, RING_BYTES,
 	                         a->start->stall_after_ms);
@@ -48,6 +49,18 @@ static int start_reader(struct hw_app *a, unsigned i, const struct hw_mqtt_filte
 		return rc;
 	r->readable = event_new(a->loop.base, hw_reader_fd(r->reader), EV_READ | EV_PERSIST, hw_app_on_reader, r);
 	return r->readable && event_add(r->readable, NULL) == 0 ? 0 : -ENOMEM;
+}
+
+/* Names the group of the shared subscriptions. The name is random: a client that knew it could subscribe under it, and
+ * the broker would then deliver a part of the heartbeats to that client alone. */
+static int name_share_group(struct hw_app *a)
+{
+	uint64_t random;
+	if (getrandom(&random, sizeof(random), 0) != sizeof(random))
+		return -errno;
+	snprintf(a->broker->share_group, sizeof(a->broker->share_group), "heartwheel-%s-%016" PRIx64, a->start->node_id,
+	         random);
+	return 0;
 }
 
 static int start_barriers(struct hw_app *a)
@@ -95,9 +108,10 @@ int hw_app_dial(struct hw_app *a)
 		return -ENOMEM;
 	struct hw_app_filters f;
 	rc = start_barriers(a);
-	if (rc)
-		return rc;
-	rc = hw_app_filters(a, &f);
+	if (!rc)
+		rc = name_share_group(a);
+	if (!rc)
+		rc = hw_app_filters(a, &f);
 	if (rc)
 		return rc;
 	rc = hw_app_expect_copies(a, &f);
