@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "ctl/ctl.h"
@@ -22,6 +23,8 @@ struct import {
 	const struct hw_args *args;
 	const char *name; /* of the file, for messages */
 	FILE *file;
+	struct stat found; /* when it was opened */
+	int64_t n_read;
 	char *bytes; /* PART bytes, and one more byte, which shows whether another part follows; owned */
 	size_t len;
 	unsigned part;
@@ -132,13 +135,34 @@ static int send_bytes(struct import *m, bool last)
 	return rc;
 }
 
+/* Whether another program has written the file since it was opened. A pipe has no length. */
+static bool has_changed(const struct import *m)
+{
+	struct stat now;
+	if (!S_ISREG(m->found.st_mode) || fstat(fileno(m->file), &now) < 0)
+		return false;
+	return m->n_read != m->found.st_size || now.st_size != m->found.st_size ||
+	       now.st_mtim.tv_sec != m->found.st_mtim.tv_sec || now.st_mtim.tv_nsec != m->found.st_mtim.tv_nsec;
+}
+
 static int send_file(struct import *m)
 {
+	if (fstat(fileno(m->file), &m->found) < 0)
+		return hw_failed(m->ctl, "%s: cannot be read: %s", m->name, strerror(errno));
+	off_t from = S_ISREG(m->found.st_mode) ? ftello(m->file) : 0; /* standard input may be read from its middle */
+	m->n_read = from > 0 ? from : 0;
 	for (bool last = false; !last; m->part++) {
-		m->len += fread(m->bytes + m->len, 1, PART + 1 - m->len, m->file);
+		size_t n = fread(m->bytes + m->len, 1, PART + 1 - m->len, m->file);
+		m->len += n;
+		m->n_read += (int64_t)n;
 		if (ferror(m->file))
 			return hw_failed(m->ctl, "%s: cannot be read: %s", m->name, strerror(errno));
 		last = m->len <= PART;
+		if (last && has_changed(m))
+			return hw_failed(m->ctl,
+			                 "%s: was changed while it was read: nothing was imported; repeat the import "
+			                 "when the file is complete",
+			                 m->name);
 		if (m->part == 1)
 			m->body.type = type_of(m);
 		m->body.bytes = m->bytes;

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """The inventory by the control API: imports, lists, changes of single entries. With Redis and with store = memory."""
 import json
+import os
 import socket
 import subprocess
 import threading
@@ -8,6 +9,7 @@ import time
 
 import pytest
 
+from hw_build import HEARTWHEELCTL
 from hw_history import fill, no_room
 from hw_relay import Relay
 from hw_wait import wait_until
@@ -375,6 +377,22 @@ def test_ctl_sends_a_big_file_in_parts(each):
     assert r.returncode == 1 and "50000 of the 50000 ids" in r.stderr, r
     r = d.ctl("devices", "import", written(d, "big.csv", "id\nd-000007\n"), "--prune", "--force")
     assert r.stdout == "0 added, 0 changed, 1 the same, 49999 removed\n", r
+
+
+def test_ctl_a_file_that_changes_while_it_is_read(each):
+    """Its end would be missing, and the device in its last line could have half of its name. With --prune, more."""
+    d = each
+    path = d.dir / "grows.csv"
+    path.write_text("id,note\n" + "".join("d-%06d,%s\n" % (k, "x" * 200) for k in range(50000)))  # 10 MB
+    assert put(d, "id\nother\n", "?import=other&part=1").status == 200
+    ctl = subprocess.Popen([HEARTWHEELCTL, "-s", d.socket, "devices", "import", path], stderr=subprocess.PIPE, text=True)
+    fds = "/proc/%d/fd" % ctl.pid  # the first part waits until the other import ends
+    wait_until(lambda: any(os.path.realpath(os.path.join(fds, fd)) == str(path) for fd in os.listdir(fds)), what="an open file")
+    os.truncate(path, 9 << 20)
+    assert put(d, "", "?import=other&part=2&last=1").status == 200
+    err = ctl.communicate(timeout=60)[1]
+    assert ctl.returncode == 1 and "grows.csv: was changed while it was read: nothing was imported" in err, err
+    assert list(entries(d)) == ["other"]
 
 
 def test_ctl_set_and_remove(each):
