@@ -37,6 +37,7 @@ heartwheeld_SOURCES = \
 	src/daemon/inventory/changes.c \
 	src/daemon/inventory/inventory.c \
 	src/daemon/inventory/inventory_file.c \
+	src/daemon/inventory/table.c \
 	src/daemon/loop/clock.c \
 	src/daemon/loop/fanout.c \
 	src/daemon/loop/reports.c \

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What inventory.c, changes.c and inventory_file.c share. */
+/* What inventory.c, table.c, changes.c and inventory_file.c share. */
 #ifndef HW_DAEMON_INVENTORY_PRIV_H
 #define HW_DAEMON_INVENTORY_PRIV_H
 
@@ -47,12 +47,19 @@ struct hw_app_inventory {
 	struct hw_inventory_file file;
 };
 
+/* table.c */
+/* Returns the index of the entry's group, or -errno. */
+int hw_inventory_group(struct hw_app *a, struct hw_id id, const struct hw_expected_entry *entry);
 /* Puts a stored entry into the table. If `json` has no text, the id is no longer expected. */
 void hw_inventory_take(struct hw_app *a, struct hw_id id, struct hw_id json, bool replaces_since);
+/* Like hw_inventory_take(), for an entry that hw_entry_print() has written, as it writes a million in an import. */
+void hw_inventory_take_own(struct hw_app *a, struct hw_id id, struct hw_id json);
 /* Sets since when an id is unseen; 0: it is not. */
 void hw_inventory_take_unseen(struct hw_app *a, struct hw_id id, int64_t since_ms);
 /* Writes the whole entry as JSON. Returns its length; 0: the entry is malformed. */
 size_t hw_inventory_json(const struct hw_app *a, uint32_t i, char json[HW_ENTRY_JSON_MAX]);
+
+/* inventory.c */
 /* Passes a transition of an expected id to the clients of the event stream. `at`: the offset of its entry in
  * device:events. If there are several nodes, each of them reads the transition there. */
 void hw_inventory_publish(struct hw_app *a, struct hw_id id, enum hw_state state, enum hw_reason reason,
