@@ -157,7 +157,7 @@ static void take(redisContext *c, unsigned n)
 	if (r->type != REDIS_REPLY_ARRAY || r->elements != n)
 		die("the script's answer makes no sense");
 	for (size_t i = 0; i < r->elements; i++)
-		if (r->element[i]->type != REDIS_REPLY_STATUS)
+		if (r->element[i]->type != REDIS_REPLY_STRING)
 			die(r->element[i]->str ? r->element[i]->str : "a device was not written");
 	freeReplyObject(r);
 }

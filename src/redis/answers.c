@@ -25,9 +25,15 @@ static const char *call_error(const redisReply *reply, const struct hw_call *c)
 	return NULL;
 }
 
+/* Whether the item was written with an entry, whose id is the answer. No error begins with a digit. */
+static bool is_entry(const redisReply *item)
+{
+	return item->type == REDIS_REPLY_STRING && item->len > 0 && item->str[0] >= '0' && item->str[0] <= '9';
+}
+
 static const char *item_error(const redisReply *item)
 {
-	if (item->type == REDIS_REPLY_INTEGER || item->type == REDIS_REPLY_STATUS)
+	if (item->type == REDIS_REPLY_INTEGER || is_entry(item))
 		return NULL;
 	return item->str ? item->str : "ERR no answer";
 }
@@ -110,7 +116,7 @@ static unsigned judge_transitions(struct hw_redis *r, const struct hw_call *c, c
 			first = i < first ? i : first;
 			continue;
 		}
-		bool written = item->type == REDIS_REPLY_STATUS;
+		bool written = is_entry(item);
 		if (written && hw_pending_writes_at(&r->sink.pending_writes, c->items[i].at)->again)
 			r->sink.lacking++;
 		if (c->items[i].stateless)
@@ -228,7 +234,7 @@ static void item_written(struct hw_redis *r, enum hw_call_kind kind, const struc
 		kind == HW_CALL_SNAPSHOT && c->items[i].as_transition ? &c->items[i].pending : NULL;
 	if (pending)
 		hw_sink_keep(r, pending);
-	if (pending && item->type == REDIS_REPLY_STATUS)
+	if (pending && is_entry(item))
 		report_event(r, &pending->t, item);
 	*(pending ? &st->transitions_written : kind == HW_CALL_SNAPSHOT ? &st->snapshots : &st->refreshes) += 1;
 	r->ops->on_confirmed(r->arg, c->items[i].ref, c->items[i].seq);
@@ -260,7 +266,7 @@ static void dues_answered(struct hw_redis *r, struct hw_call *c, const redisRepl
 	c->kind = HW_CALL_FREE;
 	for (unsigned i = 0; i < c->n; i++) {
 		const redisReply *item = reply->element[i];
-		bool entered = item->type == REDIS_REPLY_STATUS;
+		bool entered = is_entry(item);
 		if (item->type != REDIS_REPLY_INTEGER && !entered)
 			continue;
 		if (entered || item->integer == 0) {

@@ -25,16 +25,17 @@
 -- written only if its own token wrote it. A snapshot adds an entry if the stored state differs or is missing, because
 -- the other nodes only read the stream.
 --
--- The answer has one element per item. A status: it was written, and this is its id in the stream. 0: the store has
--- this seq. A number above 0: the store has this newer seq, or another node's equal one, and nothing was written.
--- 'EPOCH ...': its fencing token is too old, and nothing was or will be written. Another text: the item failed with
--- this error and is to be sent again.
+-- The answer has one element per item. A text that begins with a digit: the item was written, and this is its id in the
+-- stream. 0: the store has this seq. A number above 0: the store has this newer seq, or another node's equal one, and
+-- nothing was written. 'EPOCH ...': its fencing token is too old, and nothing was or will be written. Another text: the
+-- item failed with this error and is to be sent again.
 --
 -- Sending an item again changes nothing. A transition is skipped unless its seq is newer than the stored one. A
 -- forgotten device has no stored seq, so it gets its entry only if its hash still exists.
 --
 -- A command costs more than its work. So items are gathered until an id occurs twice. Then each shared key, and each
--- command that takes many keys, is called once for all of them.
+-- command that takes many keys, is called once for all of them. The arguments of the commands that each item needs are
+-- prepared once for its group.
 --
 -- A failed item is never taken for a written one. Each write begins with a command that Redis refuses if it is out of
 -- memory, because Redis checks this only before a script's first write. The old seq is restored if the stream refuses
@@ -43,7 +44,7 @@
 include tokens
 include fence
 
-local KEYS, ARGV, try = KEYS, ARGV, redis.pcall
+local KEYS, ARGV, try, unpack, find = KEYS, ARGV, redis.pcall, unpack, string.find
 local OFFLINE, OUTBOX, EVENTS = KEYS[SHARED.offline], KEYS[SHARED.outbox], KEYS[SHARED.events]
 local EVENTS_MAX, NODE, SELF = ARGV[TRANSITION.events_max], ARGV[TRANSITION.node], ARGV[TRANSITION.self]
 local SEQ_MAX = 281474976710655
@@ -52,22 +53,23 @@ local ALWAYS = 7 -- fields that every state hash has
 -- Fields that a state hash may have. embed.sh replaces REPORT_FIELDS by the list in core/report.c.
 local REPORTED = { 'own_timeout', 'once', 'epoch', 'watched', 'parent', 'learned', 'gaps', 'captures', 'name', 'labels', REPORT_FIELDS }
 
--- By item: the positions of its row, its group and its keys, and its answer.
-local arg_at, shared_at, key_at, answer = {}, {}, {}, {}
--- The gathered items; the stored seq of each (-1: none); whether another type than a hash is in its place; and their ids.
-local gathered, have, replace, n_gathered = {}, {}, {}, 0
+local i, answer = 0, {} -- the present item, counted from 1; and the answers
+-- Of each gathered item: its number, group, positions of its row and keys, its stored seq (-1: none), and whether another
+-- type than a hash is in its place. `busy`: the ids of the gathered items.
+local items, groups, rows, keys, have, replace, n_gathered = {}, {}, {}, {}, {}, {}, 0
 local busy = {}
-local stuck = {} -- by id: the error of an earlier item of this call; a later item must not overtake it
+local stuck, any_stuck = {}, false -- by id: the error of an earlier item of this call; a later item must not overtake it
 local quiet = {} -- by item: the state does not change, so there is no entry
+local any_connects = false -- whether an item may write a connected key
 
 local function failed(reply)
 	return type(reply) == 'table' and reply.err
 end
 
-local function fail(i, e)
+local function fail(item, id, e)
 	local text = tostring(type(e) == 'table' and e.err or e)
-	answer[i] = text
-	stuck[ARGV[arg_at[i] + ROW.id]] = text
+	answer[item] = text
+	stuck[id], any_stuck = text, true
 end
 
 -- Whether a stored seq above ours is impossible: more than a day ahead of both Redis' clock and ours. It counts as
@@ -87,35 +89,40 @@ local function needs(key, kind)
 	return t == 'none' or t == kind
 end
 
--- The stored seq (-1 if it is missing or malformed, which is older than all); and whether another type than a hash must
--- be replaced.
-local function stored_seq(key)
-	local text = try('HGET', key, 'seq')
-	if type(text) == 'string' then
-		local n = #text <= 15 and string.find(text, '^%d+$') and tonumber(text)
-		return n and n <= SEQ_MAX and n or -1, false
-	end
-	if not failed(text) then
-		return -1, false
-	end
-	if string.find(text.err, 'WRONGTYPE', 1, true) then
-		return -1, true
-	end
-	error(text, 0)
+local function needs(key, kind)
+	local t = redis.call('TYPE', key).ok
+	return t == 'none' or t == kind
 end
 
--- With a fence: the additional fields of an entry.
-local function fenced_fields(i, s)
+-- The stored seq (-1 if it is missing or malformed, which is older than all); whether another type than a hash must be
+-- replaced; and the error, if any. A text has no `err`.
+local function stored_seq(key)
+	local text = try('HGET', key, 'seq')
+	if not text then
+		return -1
+	elseif not text.err then
+		local n = #text <= 15 and find(text, '^%d+$') and text + 0
+		return n and n <= SEQ_MAX and n or -1
+	elseif find(text.err, 'WRONGTYPE', 1, true) then
+		return -1, true
+	end
+	return -1, false, text.err
+end
+
+-- --- a group ---------------------------------------------------------------------------------------------------------
+
+-- With a fence: the additional fields of an entry. All items of a group have the same epoch.
+local function fenced_fields(s)
 	if not LETTERS then
 		return
 	elseif ARGV[s + WRITE.form] == '' then
-		return 'epoch', epochs[token_of(i)]
+		return 'epoch', epochs[token_of(i + 1)]
 	end
-	return 'epoch', epochs[token_of(i)], 'form', ARGV[s + WRITE.form]
+	return 'epoch', epochs[token_of(i + 1)], 'form', ARGV[s + WRITE.form]
 end
 
 -- The additional fields of an entry of a device with known parents.
-local function fields_of_child(i, s)
+local function fields_of_child(s)
 	local f = { 'parent', ARGV[s + WRITE.next + 1] }
 	if ARGV[s + WRITE.state] == 'offline' then
 		f[3], f[4] = 'timeout_ms', ARGV[s + WRITE.next + 3]
@@ -124,31 +131,52 @@ local function fields_of_child(i, s)
 		end
 	end
 	local n = #f
-	f[n + 1], f[n + 2], f[n + 3], f[n + 4] = fenced_fields(i, s)
+	f[n + 1], f[n + 2], f[n + 3], f[n + 4] = fenced_fields(s)
 	return unpack(f)
 end
 
-local function undescribed_fields(i, s)
+local function undescribed_fields(s)
 	if ARGV[s + WRITE.n] ~= '0' and ARGV[s + WRITE.next] == 'parent' then
-		return fields_of_child(i, s)
+		return fields_of_child(s)
 	end
-	return fenced_fields(i, s)
+	return fenced_fields(s)
 end
 
 -- The additional fields of an entry. `last`: the position of the group's last field that is not in them yet.
-local function more_fields(i, s, last)
+local function more_fields(s, last)
 	local field = ARGV[last - 1]
 	if field == 'name' or field == 'labels' then
-		return field, ARGV[last], more_fields(i, s, last - 2)
+		return field, ARGV[last], more_fields(s, last - 2)
 	end
-	return undescribed_fields(i, s)
+	return undescribed_fields(s)
 end
 
-local function add_event(i, a)
-	local s = shared_at[i]
-	return try('XADD', EVENTS, 'MAXLEN', '~', EVENTS_MAX, '*', 'id', ARGV[a + ROW.id], 'state', ARGV[s + WRITE.state], 'reason',
-		ARGV[s + WRITE.reason], 'time_ms', ARGV[a + ROW.since], 'last_seen_ms', ARGV[a + ROW.last_seen], 'group', ARGV[s + WRITE.group], 'node', NODE, 'seq',
-		ARGV[a + ROW.seq], more_fields(i, s, s + WRITE.n + ARGV[s + WRITE.n]))
+-- The group at a position: what its items have in common, with the arguments of HSET and XADD, in which only those of
+-- the single item are missing.
+local function group_at(s)
+	local state, reason, name, mine = ARGV[s + WRITE.state], ARGV[s + WRITE.reason], ARGV[s + WRITE.group], ARGV[s + WRITE.mine]
+	local first, last = s + WRITE.next, s + WRITE.n + ARGV[s + WRITE.n]
+	local transition = ARGV[s + WRITE.kind] == 'E'
+	local g = {
+		first = first, last = last, state = state, mine = mine == '1', transition = transition,
+		enters = transition or LETTERS,
+		online = state == 'online', forgotten = state == 'forgotten',
+		connects = state == 'online' and (mine == '1' or mine == 'n'), ttl = ARGV[s + WRITE.ttl],
+		clearing = ARGV[s + WRITE.clearing] == '1',
+		hash = { '', 'state', state, 'since', '', 'last_seen', '', 'reason', reason, 'group', name, 'node', NODE, 'seq', '',
+			unpack(ARGV, first, last) },
+		entry = { EVENTS, 'MAXLEN', '~', EVENTS_MAX, '*', 'id', '', 'state', state, 'reason', reason, 'time_ms', '',
+			'last_seen_ms', '', 'group', name, 'node', NODE, 'seq', '', more_fields(s, last) },
+	}
+	g.n_hash, g.n_entry, g.size = #g.hash, #g.entry, ALWAYS + (last - first + 1) / 2
+	any_connects = any_connects or g.connects
+	return g
+end
+
+local function add_event(g, row)
+	local e = g.entry
+	e[7], e[13], e[15], e[21] = ARGV[row + ROW.id], ARGV[row + ROW.since], ARGV[row + ROW.last_seen], ARGV[row + ROW.seq]
+	return try('XADD', unpack(e, 1, g.n_entry))
 end
 
 -- --- many at once ----------------------------------------------------------------------------------------------------
@@ -168,19 +196,17 @@ end
 local function write_connected()
 	local n = 0
 	for j = 1, n_gathered do
-		local i, r = gathered[j], true
-		local a, s, k = arg_at[i], shared_at[i], key_at[i]
-		local mine = ARGV[s + WRITE.mine]
-		if ARGV[s + WRITE.state] == 'online' and mine == '1' then
-			r = try('SET', KEYS[k + KEY.connected], ARGV[a + ROW.id], 'PX', ARGV[s + WRITE.ttl])
-		elseif ARGV[s + WRITE.state] == 'online' and mine == 'n' then
-			r = try('SET', KEYS[k + KEY.connected], ARGV[a + ROW.id], 'PX', ARGV[s + WRITE.ttl], 'NX')
+		local g, id, r = groups[j], ARGV[rows[j] + ROW.id], true
+		if g.connects and g.mine then
+			r = try('SET', KEYS[keys[j] + KEY.connected], id, 'PX', g.ttl)
+		elseif g.connects then
+			r = try('SET', KEYS[keys[j] + KEY.connected], id, 'PX', g.ttl, 'NX')
 		end
 		if failed(r) then
-			fail(i, r)
+			fail(items[j], id, r)
 		else
 			n = n + 1
-			gathered[n], have[n], replace[n] = i, have[j], replace[j]
+			items[n], groups[n], rows[n], keys[n], have[n], replace[n] = items[j], g, rows[j], keys[j], have[j], replace[j]
 		end
 	end
 	n_gathered = n
@@ -193,36 +219,43 @@ local function outbox_is_used()
 	return used > 0
 end
 
+-- A device that has a status again needs no clearing.
+local function drop_clearings()
+	if outbox_is_used() then
+		local ids = {}
+		for j = 1, n_gathered do
+			ids[j] = ARGV[rows[j] + ROW.id]
+		end
+		all_of('HDEL', OUTBOX, ids, n_gathered)
+	end
+end
+
 -- Writes the disconnected keys and the offline set for all gathered items. Returns the error, if any, and a function
--- that removes the opposite keys once the rest is written. A device that has a status again needs no clearing.
+-- that removes the opposite keys once the rest is written.
 local function write_shared()
-	local ids, set, zadd, del, zrem = {}, {}, {}, {}, {}
-	local n_set, n_zadd, n_del, n_zrem = 0, 0, 0, 0
+	local set, zadd, del, zrem = {}, {}, {}, {}
+	local n_set, n_del, n_zrem = 0, 0, 0
 	for j = 1, n_gathered do
-		local i = gathered[j]
-		local a, s, k = arg_at[i], shared_at[i], key_at[i]
-		local id = ARGV[a + ROW.id]
-		ids[j] = id
-		if ARGV[s + WRITE.state] == 'online' then
+		local g, row, k = groups[j], rows[j], keys[j]
+		if g.online then
 			n_del, n_zrem = n_del + 1, n_zrem + 1
-			del[n_del], zrem[n_zrem] = KEYS[k + KEY.disconnected], id
+			del[n_del], zrem[n_zrem] = KEYS[k + KEY.disconnected], ARGV[row + ROW.id]
 		else
-			set[n_set + 1], set[n_set + 2] = KEYS[k + KEY.disconnected], id
-			zadd[n_zadd + 1], zadd[n_zadd + 2] = ARGV[a + ROW.since], id
-			n_set, n_zadd = n_set + 2, n_zadd + 2
-			if ARGV[s + WRITE.mine] == '1' then
+			local id = ARGV[row + ROW.id]
+			set[n_set + 1], zadd[n_set + 1] = KEYS[k + KEY.disconnected], ARGV[row + ROW.since]
+			n_set = n_set + 2
+			set[n_set], zadd[n_set] = id, id
+			if g.mine then
 				n_del = n_del + 1
 				del[n_del] = KEYS[k + KEY.connected]
 			end
 		end
 	end
-	local wrong = failed(all_of('MSET', nil, set, n_set)) or failed(all_of('ZADD', OFFLINE, zadd, n_zadd))
+	local wrong = failed(all_of('MSET', nil, set, n_set)) or failed(all_of('ZADD', OFFLINE, zadd, n_set))
 	return wrong, function()
 		all_of('DEL', nil, del, n_del)
 		all_of('ZREM', OFFLINE, zrem, n_zrem)
-		if outbox_is_used() then
-			all_of('HDEL', OUTBOX, ids, n_gathered)
-		end
+		drop_clearings()
 	end
 end
 
@@ -240,117 +273,120 @@ local function drop_old(key, first, last, watched)
 	all_of('HDEL', key, old, #old)
 end
 
--- Writes the hash and the stream's entry of one item.
-local function write_own(i, stored, other)
-	local a, s, key = arg_at[i], shared_at[i], KEYS[key_at[i] + KEY.state]
-	local n, watched = tonumber(ARGV[s + WRITE.n]), ARGV[a + ROW.watched]
-	if other then
+-- Writes the hash and the stream's entry of a gathered item.
+local function write_own(j)
+	local g, row, key = groups[j], rows[j], KEYS[keys[j] + KEY.state]
+	local h, n, size, watched = g.hash, g.n_hash, g.size, ARGV[row + ROW.watched]
+	if replace[j] then
 		try('DEL', key)
 	end
-	local r
-	if watched == '' then
-		r = try('HSET', key, 'state', ARGV[s + WRITE.state], 'since', ARGV[a + ROW.since], 'last_seen', ARGV[a + ROW.last_seen],
-			'reason', ARGV[s + WRITE.reason], 'group', ARGV[s + WRITE.group], 'node', NODE, 'seq', ARGV[a + ROW.seq],
-			unpack(ARGV, s + WRITE.next, s + WRITE.n + n))
-	else
-		r = try('HSET', key, 'state', ARGV[s + WRITE.state], 'since', ARGV[a + ROW.since], 'last_seen', ARGV[a + ROW.last_seen],
-			'reason', ARGV[s + WRITE.reason], 'group', ARGV[s + WRITE.group], 'node', NODE, 'seq', ARGV[a + ROW.seq],
-			'watched', watched, unpack(ARGV, s + WRITE.next, s + WRITE.n + n))
+	h[1], h[5], h[7], h[15] = key, ARGV[row + ROW.since], ARGV[row + ROW.last_seen], ARGV[row + ROW.seq]
+	if watched ~= '' then
+		h[n + 1], h[n + 2] = 'watched', watched
+		n, size = n + 2, size + 1
 	end
-	if failed(r) then
-		return fail(i, r)
+	local r = try('HSET', unpack(h, 1, n))
+	if r ~= 0 and failed(r) then
+		return fail(items[j], ARGV[row + ROW.id], r)
 	end
-	if try('HLEN', key) ~= ALWAYS + n / 2 + (watched == '' and 0 or 1) then
-		drop_old(key, s + WRITE.next, s + WRITE.n + n, watched ~= '')
+	if try('HLEN', key) ~= size then
+		drop_old(key, g.first, g.last, watched ~= '')
 	end
-	if quiet[i] or (ARGV[s + WRITE.kind] ~= 'E' and not LETTERS) then
+	if not g.enters or quiet[items[j]] then
 		return
 	end
-	local place = add_event(i, a)
-	if failed(place) then
+	local place = add_event(g, row)
+	if place.err then
+		local stored = have[j]
 		try('HSET', key, 'seq', stored >= 0 and string.format('%.0f', stored) or '')
 		if LETTERS then
 			try('HSET', key, 'epoch', '')
 		end
-		return fail(i, place.err .. ': ' .. EVENTS)
+		return fail(items[j], ARGV[row + ROW.id], place.err .. ': ' .. EVENTS)
 	end
-	answer[i] = { ok = place }
+	answer[items[j]] = place
 end
 
 local function flush()
 	if n_gathered > 0 then
-		write_connected()
+		if any_connects then
+			write_connected()
+		end
 		local wrong, take_away = write_shared()
 		for j = 1, n_gathered do
 			if wrong then
-				fail(gathered[j], wrong)
+				fail(items[j], ARGV[rows[j] + ROW.id], wrong)
 			else
-				write_own(gathered[j], have[j], replace[j])
+				write_own(j)
 			end
 		end
 		if not wrong then
 			take_away()
 		end
 	end
-	n_gathered, busy = 0, {}
+	n_gathered, busy, replace = 0, {}, {}
 end
 
 -- --- one by one ------------------------------------------------------------------------------------------------------
 
-local function forget(i, a, k)
+local function forget(g, row, k, id)
 	flush() -- the stream keeps the order
-	local s, id, existed = shared_at[i], ARGV[a + ROW.id], redis.call('EXISTS', KEYS[k + KEY.state]) == 1
+	local existed = redis.call('EXISTS', KEYS[k + KEY.state]) == 1
 	local place
-	if ARGV[s + WRITE.clearing] == '1' then
+	if g.clearing then
 		redis.call('HSET', OUTBOX, id, '')
 		used = 1
 	end
 	redis.call('ZREM', OFFLINE, id)
 	redis.call('DEL', KEYS[k + KEY.disconnected])
-	if ARGV[s + WRITE.mine] == '1' then
+	if g.mine then
 		redis.call('DEL', KEYS[k + KEY.connected])
 	end
-	if ARGV[s + WRITE.kind] == 'E' and existed then
-		place = add_event(i, a)
+	if g.transition and existed then
+		place = add_event(g, row)
 		if failed(place) then
 			error(place, 0)
 		end
 	end
 	redis.call('DEL', KEYS[k + KEY.state])
-	return place and { ok = place } or 0
+	return place or 0
 end
 
 -- For a fenced item: whether its own token wrote the stored state; sets `quiet` if that state is also the new one.
 -- After the stream refused an entry, the stored state has no epoch.
-local function look(i, a, key)
+local function look(g, key)
 	local has, t = try('HMGET', key, 'epoch', 'node', 'state'), token_of(i)
-	quiet[i] = has[3] == ARGV[shared_at[i] + WRITE.state] and has[1] ~= ''
+	quiet[i] = has[3] == g.state and has[1] ~= ''
 	return has[1] == epochs[t] and has[2] == holders[t]
 end
 
-local function gather(i, a, k)
-	local s, seq = shared_at[i], tonumber(ARGV[a + ROW.seq])
-	local stored, other = stored_seq(KEYS[k + KEY.state])
-	if stored > seq and is_absurd(stored, seq) then
+local function gather(g, row, k, id)
+	local key, seq = KEYS[k + KEY.state], ARGV[row + ROW.seq] + 0
+	local stored, other, wrong = stored_seq(key)
+	if wrong then
+		return fail(i, id, wrong)
+	elseif stored > seq and is_absurd(stored, seq) then
 		stored = -1
 	end
-	local transition = ARGV[s + WRITE.kind] == 'E'
-	local ours = not LETTERS or look(i, a, KEYS[k + KEY.state])
+	local ours = not LETTERS or look(g, key)
 	if stored > seq then
 		answer[i] = stored
-	elseif stored == seq and transition then
+	elseif stored == seq and g.transition then
 		answer[i] = ours and 0 or stored
-	elseif ARGV[s + WRITE.state] == 'forgotten' then
-		answer[i] = forget(i, a, k)
+	elseif g.forgotten then
+		local ok, r = pcall(forget, g, row, k, id)
+		if not ok then
+			return fail(i, id, r)
+		end
+		answer[i] = r
 	else
-		n_gathered = n_gathered + 1
-		gathered[n_gathered], have[n_gathered], replace[n_gathered] = i, stored, other
-		busy[ARGV[a + ROW.id]] = true
+		local n = n_gathered + 1
+		items[n], groups[n], rows[n], keys[n], have[n] = i, g, row, k, stored
+		n_gathered, busy[id] = n, true
+		if other then
+			replace[n] = true
+		end
 	end
-end
-
-local function acknowledge(_, a)
-	redis.call('HDEL', OUTBOX, ARGV[a + ROW.id])
 end
 
 local function own(word)
@@ -371,40 +407,43 @@ local wrong, a, k = raise_fence(TRANSITION.next, SHARED.next, false)
 if wrong then
 	return wrong
 end
-local i = 0
 
--- Handles one item.
-local function take(f, s, row)
+-- Begins the next item. Returns its id, and whether the item can be handled.
+local function begin(at)
+	local id = ARGV[at]
 	i = i + 1
-	arg_at[i], shared_at[i], key_at[i], answer[i] = row, s, k, 0
-	local id = ARGV[row + ROW.id]
+	answer[i] = 0
 	if busy[id] then
 		flush()
 	end
-	if stuck[id] then
+	if any_stuck and stuck[id] then
 		answer[i] = stuck[id]
+		return id, false
 	elseif LETTERS and refused[token_of(i)] then
 		answer[i] = refused[token_of(i)]
-	else
-		local ok, e = pcall(f, i, row, k)
-		if not ok then
-			fail(i, e)
-		end
+		return id, false
 	end
-	k = k + KEY.next
+	return id, true
 end
 
 own('+')
 while a <= STOP do
 	if ARGV[a + WRITE.kind] == 'A' then
-		take(acknowledge, a, a + ACK.id)
-		a = a + ACK.next
+		local id, free = begin(a + ACK.id)
+		local r = free and try('HDEL', OUTBOX, id)
+		if failed(r) then
+			fail(i, id, r)
+		end
+		a, k = a + ACK.next, k + KEY.next
 	else
-		local s, n = a, tonumber(ARGV[a + WRITE.count])
-		a = a + WRITE.next + tonumber(ARGV[a + WRITE.n])
+		local g, n = group_at(a), tonumber(ARGV[a + WRITE.count])
+		a = g.last + 1
 		for _ = 1, n do
-			take(gather, s, a)
-			a = a + ROW.next
+			local id, free = begin(a + ROW.id)
+			if free then
+				gather(g, a, k, id)
+			end
+			a, k = a + ROW.next, k + KEY.next
 		end
 	end
 end
