@@ -47,7 +47,7 @@ static void set_heard(struct hw_device *d, struct hw_now now, enum hw_state stat
 		hw_device_set_heard_ms(d, ms);
 }
 
-/* Whether the store should have the device. It has no provisional and no forgotten devices. */
+/* Whether the store should have the device. The store has no provisional and no forgotten devices. */
 static bool is_in_store(const struct hw_device *d)
 {
 	enum hw_state state = hw_device_state(d);

@@ -50,8 +50,9 @@ struct hw_import {
 	size_t n_errors;
 	struct hw_import_error errors[HW_IMPORT_ERRORS_MAX]; /* by line after step 1, and after step 3 */
 	bool no_memory;                                      /* the import must be given up */
-	atomic_bool cancelled;            /* may be set from outside: step 1 takes no more rows, step 3 ends early */
-	size_t n;                         /* right rows */
+	atomic_bool cancelled; /* the caller may set it at any time: step 1 then takes no more rows, and step 3 ends
+	                          early */
+	size_t n;              /* right rows */
 	uint64_t n_new, n_differ, n_same; /* after step 3: right rows by their state */
 	struct hw_import_row *rows;
 	/* internal */

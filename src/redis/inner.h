@@ -112,7 +112,8 @@ struct hw_call {
 struct hw_common {
 	unsigned n; /* number of these items; 0: the next item begins a new group */
 	char kind;
-	size_t begin, at, len, count_at; /* in the bytes of the arguments: the group; its common arguments; its count */
+	size_t begin, at, len, count_at; /* positions in the bytes of the arguments: of the group, of its common
+	                                    arguments, of its count */
 	unsigned n_args;                 /* number of arguments before the group */
 };
 
@@ -175,15 +176,17 @@ struct hw_sink {
 	struct event *pump, *retry, *sweep_timer, *gather;
 };
 
-/* published.c. The index of a standalone monitor's P is 0. */
+/* Used by published.c: P of each partition. The P of a standalone monitor has index 0. */
 struct hw_published {
 	uint64_t value[HW_PARTITIONS];
 	struct hw_partitions written; /* P was passed to hw_redis_write_published() */
 	struct hw_partitions due;     /* Redis may lack this P */
 	struct hw_partitions refused; /* Redis did not take it: another try in the next second */
 	unsigned in_flight;
-	bool has_strangers; /* the hash has P of partitions, which a standalone monitor removes with its first write */
-	/* has_old: the outbox has entries of an earlier version. removes_old: it is being read to remove them */
+	bool has_strangers; /* the hash has a P of single partitions; a standalone monitor removes them with its first
+	                       write */
+	/* has_old: the outbox has entries of an earlier version. removes_old: the outbox is being read, to remove
+	 * them */
 	bool has_old, removes_old;
 	int64_t reported_ms;
 };

@@ -249,7 +249,8 @@ static struct hw_common begin_common(struct hw_redis *r, char kind)
 	return c;
 }
 
-/* Ends them. If the item before has the same ones, they are taken back, and the item joins its group. */
+/* Ends the common arguments of an item. If the previous item has the same ones, they are removed again, and the
+ * item joins the group of the previous item. */
 static void end_common(struct hw_redis *r, struct hw_common *c)
 {
 	struct hw_eval *e = &r->sink.eval;
@@ -287,7 +288,7 @@ void hw_item_write(struct hw_redis *r, const char *kind, const struct hw_device 
 	hw_eval_put_text(e, HW_AT_WRITE_GROUP, hw_monitor_group_of(r->m, d)->name);
 	hw_eval_put_int(e, HW_AT_WRITE_TTL, ttl_ms(r, timeout_ms));
 	hw_eval_put(e, HW_AT_WRITE_MINE, mine(r, d), 1);
-	/* Written again, a transition must not list a clearing that the broker has acknowledged. */
+	/* If the transition is written again, it must not list a clearing that the broker has acknowledged. */
 	bool clearing = t->state == HW_STATE_FORGOTTEN && hw_device_noted(d, HW_PENDING_STATUS | HW_PENDING_DISCOVERY);
 	hw_eval_put(e, HW_AT_WRITE_CLEARING, clearing ? "1" : "0", 1);
 	uint64_t epoch = r->sink.owner.epoch, form = hw_monitor_form(r->m, d);

@@ -204,7 +204,8 @@ static void take(struct hw_redis *r, const redisReply *list)
 			all = value;
 		r->published.has_strangers |= !r->ops->owner && is_partition(name, &at);
 	}
-	/* A standalone monitor after a cluster, or the reverse: what was not acknowledged then is published first. */
+	/* If a standalone monitor follows a cluster, or the reverse, the statuses that were not acknowledged by
+	 * then are published first. */
 	for (unsigned k = 0; k < HW_PARTITIONS; k++)
 		p[k] = !r->ops->owner ? least : p[k] == HW_PUBLISHED_UNKNOWN ? all : p[k];
 	r->ops->on_published(r->arg, p);

@@ -64,12 +64,12 @@ struct hw_redis_ops {
 	void (*on_link)(void *arg, bool up, const char *why);
 	/* Called with a device from the store. The callback may take over its members. `down_ms` is set. */
 	void (*on_device)(void *arg, struct hw_stored *device);
-	/* Called with an id of the outbox, after all devices: a device that was forgotten, and whose messages at the
-	 * broker are not cleared yet. `status`: an entry of an earlier version instead, a device whose status was
-	 * not acknowledged. */
+	/* Called with an id of the outbox, after all devices: a device that was forgotten, and whose messages at
+	 * the broker are not cleared yet. `status`: the entry is from an earlier version, and the id is that of a
+	 * device whose status was not acknowledged. */
 	void (*on_outbox)(void *arg, const char *id, size_t id_len, bool status);
-	/* The answer to hw_redis_read_published(): HW_PARTITIONS values, HW_PUBLISHED_UNKNOWN for none; or
-	 * NULL if Redis cannot serve now. Not called if the connection is lost. */
+	/* Called with the answer to hw_redis_read_published(): HW_PARTITIONS values, HW_PUBLISHED_UNKNOWN where
+	 * Redis has none. NULL: Redis cannot serve now. Not called if the connection is lost. */
 	void (*on_published)(void *arg, const uint64_t *p);
 	/* Called when the load has ended, with the number of devices, the number of unusable records, the id of the
 	 * first of these, and whether everything was read. */

@@ -70,8 +70,8 @@ bool hw_generations_turn(struct hw_generations *g, uint64_t wall_ms, int64_t now
 	uint64_t before = g->p, start = g->start[g->present];
 	if (!hw_generations_waits(g) || (!idle && now_ms - g->began_ms < HW_GENERATION_MS))
 		return false;
-	/* UINT64_MAX: all of its devices were refused, or it has none. A status of this millisecond may be settled,
-	 * too. */
+	/* UINT64_MAX: all devices of the generation were refused, or it has none. A status of this millisecond
+	 * may be settled too, so P becomes the next millisecond. */
 	g->p = start == UINT64_MAX ? wall_ms + 1 : start;
 	if (!idle)
 		g->present = !g->present;

@@ -35,16 +35,18 @@ struct hw_generations {
 /* Begins with empty generations; P is not known. */
 void hw_generations_init(struct hw_generations *g);
 
-/* P was read from Redis; UINT64_MAX: it is missing. A device that is counted already may lower it. */
+/* Called when P was read from Redis; UINT64_MAX: Redis has no P. A device that is counted already may lower the P
+ * that was read. */
 void hw_generations_found(struct hw_generations *g, uint64_t p);
 
 /* Counts a device. `older`: it was pending before this run. Returns its generation, 0 or 1. */
 unsigned hw_generations_add(struct hw_generations *g, uint64_t seq, bool older);
-/* Another transition gave this seq to a device that is counted in `generation`. Matters if its earlier status was
- * refused, so that the generation does not know its seq. */
+/* Called when another transition gave this seq to a device that is counted in `generation`. This matters if the
+ * broker has refused the device's earlier status: the start of the generation then may be greater than the seq.
+ * */
 void hw_generations_again(struct hw_generations *g, unsigned generation, uint64_t seq);
-/* Called after a transition gave this seq to a counted device. Returns whether P is less than before, and so must be
- * written before the transition is. */
+/* Called after a transition gave this seq to a counted device. Returns whether P is less than before. P must then
+ * be written before the transition. */
 bool hw_generations_lower(struct hw_generations *g, uint64_t seq);
 /* Moves a refused device from `generation` to the present one, which is returned. */
 unsigned hw_generations_refused(struct hw_generations *g, unsigned generation);

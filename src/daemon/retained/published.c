@@ -26,7 +26,7 @@ struct hw_app_published {
 	unsigned asking;             /* questions for P that Redis has not answered */
 	struct hw_mono asked;
 	struct hw_partitions found; /* P is read, and the devices are not loaded yet */
-	struct hw_partitions first; /* a sweep searches them for devices with a seq of at least P */
+	struct hw_partitions first; /* partitions in which a sweep searches for devices with a seq of at least P */
 	uint32_t first_at;
 	struct hw_partitions due; /* P may rise */
 	int64_t turned_ms;

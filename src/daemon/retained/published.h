@@ -24,7 +24,8 @@ void hw_app_published_won(struct hw_app *a, struct hw_now now, const struct hw_p
 void hw_app_published_lost(struct hw_app *a, const struct hw_partitions *set);
 /* Whether P of an owned partition is not read yet. Then this node makes no transitions there. */
 bool hw_app_published_is_unread(const struct hw_app *a);
-/* The answer of Redis, see hw_redis_ops; and when the connection is lost. */
+/* hw_app_published_found(): called with the answer of Redis (struct hw_redis_ops). hw_app_published_unlinked():
+ * called when the connection is lost. */
 void hw_app_published_found(struct hw_app *a, const uint64_t *p);
 void hw_app_published_unlinked(struct hw_app *a);
 /* Called when the states of the devices in these partitions are loaded, and P is read. Publishes first what the broker
