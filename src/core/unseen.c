@@ -25,10 +25,11 @@
 #include "gate.h"
 #include "parent_intake.h"
 
-#define AGAIN_MS    1000  /* until an id of another node's partition is checked again */
-#define ANSWERED_MS 10000 /* until an id that was returned is checked again, unless the driver has set its state */
-#define ASKED_MS    500   /* until an id that waits for canaries is checked again */
-#define HEARD_MS    10000 /* how old a filter's last message may be, if an id was due even earlier */
+#define AGAIN_MS      1000  /* until an id of another node's partition is checked again */
+#define ANSWERED_MS   10000 /* until an id that was returned is checked again, unless the driver has set its state */
+#define ASKED_MS      500   /* until an id that waits for canaries is checked again */
+#define GROUPS_A_UNIT 8     /* groups that are asked for one unit of the budget */
+#define HEARD_MS      10000 /* how old a filter's last message may be, if an id was due even earlier */
 
 struct hw_expected *hw_monitor_expected(const struct hw_monitor *m)
 {
@@ -285,19 +286,27 @@ static bool check(struct hw_monitor *m, struct hw_now now, uint32_t i)
 	return false;
 }
 
+/* Takes the cost of the check of one id from the budget. An entry without a group needs a look at every group. */
+static void spend(const struct hw_monitor *m, uint32_t i, unsigned *budget)
+{
+	bool all = hw_expected_at(m->expected, i).group == HW_EXPECTED_NO_GROUP;
+	unsigned cost = all ? 1 + (unsigned)m->groups.n_order / GROUPS_A_UNIT : 1;
+	*budget -= cost < *budget ? cost : *budget;
+}
+
 bool hw_monitor_next_unseen(struct hw_monitor *m, struct hw_now now, unsigned *budget, uint32_t *i)
 {
 	int64_t at_ms;
 	note_room(m, now);
 	if (m->conf.loading || hw_monitor_is_blind(m) || m->groups.n_order == 0)
 		return false;
-	for (; *budget > 0 && m->outs_n == 0; --*budget) { /* a group may have become deaf: this is reported first */
+	while (*budget > 0 && m->outs_n == 0) { /* a group may have become deaf: this is reported first */
 		*i = hw_expected_first(m->expected, &at_ms);
 		if (*i == HW_NIL || at_ms > now.wall_ms)
 			return false;
+		spend(m, *i, budget);
 		if (check(m, now, *i)) {
 			wait_until(m->expected, *i, now.wall_ms + ANSWERED_MS);
-			--*budget;
 			return true;
 		}
 	}

@@ -269,6 +269,40 @@ START_TEST(an_entry_without_a_group_and_another_group_that_is_blind)
 }
 END_TEST
 
+/* With many groups, a check of an id without a group costs more of the budget. */
+START_TEST(a_check_of_many_groups_costs_more)
+{
+	enum { GROUPS = 400, IDS = 100 };
+	static struct hw_group_spec group[GROUPS];
+	static char names[GROUPS][16], filters[GROUPS][32];
+	static const char *filter[GROUPS];
+	char id[16];
+	for (int k = 0; k < GROUPS; k++) {
+		snprintf(names[k], sizeof(names[k]), "g%d", k);
+		snprintf(filters[k], sizeof(filters[k]), "g%d/{id}/heartbeat", k);
+		filter[k] = filters[k];
+		group[k] = world_group(names[k], 2000);
+		group[k].heartbeat = &filter[k];
+		group[k].n_heartbeat = 1;
+		group[k].status = NULL;
+		group[k].canary = false;
+		group[k].first_within_ms = 2000;
+	}
+	ck_assert_int_eq(hw_monitor_reconfigure(w->m, w->now, &conf, group, GROUPS), 0);
+	world_pass(w, 10 * S);
+	for (int k = 0; k < IDS; k++) {
+		snprintf(id, sizeof(id), "d%d", k);
+		expect(id, _i ? "g0" : "");
+	}
+	world_pass(w, 5 * S);
+	unsigned budget = IDS, n = 0;
+	for (uint32_t i; hw_monitor_next_unseen(w->m, w->now, &budget, &i); n++)
+		ck_assert_int_eq(hw_expected_set_unseen(hw_monitor_expected(w->m), i, w->now.wall_ms), 0);
+	ck_assert_uint_eq(n, _i ? IDS : 2);
+	ck_assert_uint_eq(pass(60), IDS - n);
+}
+END_TEST
+
 /* Ids that are due together share the canaries. */
 START_TEST(one_round_of_canaries)
 {
@@ -361,6 +395,7 @@ int main(void)
 	tcase_add_loop_test(tc, refused_and_stopped, 0, 2);
 	tcase_add_test(tc, a_group_without_canaries);
 	tcase_add_loop_test(tc, an_entry_without_a_group_and_another_group_that_is_blind, 0, 2);
+	tcase_add_loop_test(tc, a_check_of_many_groups_costs_more, 0, 2);
 	suite_add_tcase(s, tc);
 	tc = tcase_create("canaries");
 	tcase_add_checked_fixture(tc, setup_canaries, teardown);
