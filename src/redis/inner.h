@@ -197,11 +197,12 @@ struct hw_load {
 	 * hw_redis_compare(), because another node may have left clearings pending. */
 	enum { HW_LOAD_NONE, HW_LOAD_WANTED, HW_LOAD_STATES, HW_LOAD_OUTBOX, HW_LOAD_DONE, HW_LOAD_AGAIN } stage;
 	char cursor[32];
-	bool scanning;    /* a page is requested */
-	unsigned waiting; /* replies of devices that are awaited */
-	unsigned reads;   /* queries for single devices that are in flight */
-	bool failed;      /* an error showed that Redis cannot serve now */
-	bool next;        /* during AGAIN: a whole load follows */
+	bool scanning;        /* a page is requested */
+	unsigned waiting;     /* replies of devices that are awaited */
+	unsigned reads;       /* queries for single devices that are in flight ... */
+	unsigned again_reads; /* ... and how many of them read a device again */
+	bool failed;          /* an error showed that Redis cannot serve now */
+	bool next;            /* during AGAIN: a whole load follows */
 	uint64_t devices, unusable;
 	char first_unusable[HW_ID_MAX + 1]; /* id of the first unusable record */
 	int64_t ahead_ms;                   /* how far Redis' clock is ahead of ours; 0 if it is not */

@@ -59,6 +59,7 @@ static const char *field_name(int f)
 /* An HMGET in flight, for the hash of this device. */
 struct asked {
 	struct hw_redis *r;
+	bool again; /* of hw_redis_read_device() */
 	size_t id_len;
 	char id[];
 };
@@ -312,7 +313,7 @@ static void on_fields(redisAsyncContext *ac, void *answer, void *arg)
 }
 
 /* Sends HMGET for a hash. `fn` gets a struct asked, which it must free. */
-static int ask_fields(struct hw_redis *r, redisCallbackFn *fn, struct hw_id key, struct hw_id id)
+static int ask_fields(struct hw_redis *r, redisCallbackFn *fn, struct hw_id key, struct hw_id id, bool again)
 {
 	const char *argv[2 + FIELDS] = {"HMGET", key.text};
 	size_t len[2 + FIELDS] = {5, key.len};
@@ -320,6 +321,7 @@ static int ask_fields(struct hw_redis *r, redisCallbackFn *fn, struct hw_id key,
 	if (!a)
 		return -ENOMEM;
 	a->r = r;
+	a->again = again;
 	a->id_len = id.len;
 	memcpy(a->id, id.text, id.len);
 	for (size_t i = 0; i < FIELDS; i++) {
@@ -337,7 +339,7 @@ static int ask(struct hw_redis *r, const redisReply *key)
 	struct hw_id id;
 	if (!hw_keys_state_id(&r->keys, key->str, key->len, &id.text, &id.len))
 		return 0;
-	int rc = ask_fields(r, on_fields, (struct hw_id){key->str, key->len}, id);
+	int rc = ask_fields(r, on_fields, (struct hw_id){key->str, key->len}, id, false);
 	r->load.waiting += rc == 0;
 	return rc;
 }
@@ -349,25 +351,32 @@ static void on_one(redisAsyncContext *ac, void *answer, void *arg)
 	const redisReply *reply = answer;
 	(void)ac;
 	r->load.reads--;
+	r->load.again_reads -= a->again;
 	if (reply)
 		hw_redis_link_got(&r->link);
 	if (reply && reply->type == REDIS_REPLY_ARRAY && reply->elements == FIELDS)
-		take_device(r, a, reply, true);
+		take_device(r, a, reply, !a->again);
 	else if (cannot_serve(r, reply) && r->ops->on_read_device_failed)
 		r->ops->on_read_device_failed(r->arg);
 	free(a);
 }
 
-int hw_redis_read_device(struct hw_redis *r, const char *id, size_t id_len)
+int hw_redis_read_device(struct hw_redis *r, const char *id, size_t id_len, bool again)
 {
 	if (!r->up)
 		return -ENOTCONN;
 	if (r->load.reads >= HW_READ_DEVICES_MAX)
 		return -ENOBUFS;
 	size_t len = hw_keys_device(&r->keys, HW_KEY_STATE, id, id_len, r->sink.key);
-	int rc = ask_fields(r, on_one, (struct hw_id){r->sink.key, len}, (struct hw_id){id, id_len});
+	int rc = ask_fields(r, on_one, (struct hw_id){r->sink.key, len}, (struct hw_id){id, id_len}, again);
 	r->load.reads += rc == 0;
+	r->load.again_reads += rc == 0 && again;
 	return rc;
+}
+
+bool hw_redis_is_reading_again(const struct hw_redis *r)
+{
+	return r->load.again_reads > 0;
 }
 
 static bool of_outbox(const struct hw_load *l)

@@ -146,11 +146,13 @@ void hw_redis_load(struct hw_redis *r);
  * records again, as a new object would. */
 void hw_redis_load_late(struct hw_redis *r);
 
-/* In a cluster: reads the stored state of a device that this node knows only from other nodes' transitions.
- * on_device() or on_read_device_failed() follows. On -ENOTCONN, -ENOMEM or -ENOBUFS (too many requests in flight)
- * neither is called. */
+/* In a cluster: reads the stored state of a device. `again`: otherwise this node knows the device only from other
+ * nodes' transitions. on_device() or on_read_device_failed() follows, unless the store does not have the device. On
+ * -ENOTCONN, -ENOMEM or -ENOBUFS (too many requests in flight) neither is called. */
 #define HW_READ_DEVICES_MAX 1024
-int hw_redis_read_device(struct hw_redis *r, const char *id, size_t id_len);
+int hw_redis_read_device(struct hw_redis *r, const char *id, size_t id_len, bool again);
+/* Whether a request with `again` is in flight. */
+bool hw_redis_is_reading_again(const struct hw_redis *r);
 
 /* Checks whether a cluster uses this prefix. `fn` is called with the ops' argument. `any`: the cluster has a member.
  * `hash` changes as long as a member runs. On -ENOTCONN or -ENOMEM, or if the connection is lost, `fn` is not

@@ -336,12 +336,6 @@ void hw_keyspace_compare(struct hw_keyspace *ks)
 	(void)ks;
 }
 
-int hw_redis_read_device(struct hw_redis *r, const char *id, size_t id_len)
-{
-	(void)r, (void)id, (void)id_len;
-	return 0;
-}
-
 void hw_keyspace_check(struct hw_keyspace *ks, struct hw_ref device)
 {
 	(void)ks, (void)device;

@@ -408,6 +408,7 @@ static bool serve_sink(struct nw_world *w, struct nw_host *h, struct nw_msg *msg
 		call(w, msg->instance, msg->body);
 		break;
 	case NW_LOAD:
+	case NW_DEVICE:
 	case NW_OUTBOX:
 		load(r, msg->number, msg->body);
 		break;

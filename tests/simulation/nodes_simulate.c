@@ -78,15 +78,17 @@ static void add(struct nw_count *sum, const struct nw_count *c)
 	sum->failovers += c->failovers;
 	sum->deaths += c->deaths;
 	sum->turns += c->turns;
+	sum->reads += c->reads;
 }
 
 static void print(const struct options *o, uint64_t broken, const struct nw_count *c)
 {
 	printf("%" PRIu64 " seeds from %" PRIu64 ": %" PRIu64 " breaches; partitions claimed %" PRIu64
 	       ", handed over %" PRIu64 "; removals %" PRIu64 ", evictions %" PRIu64 ", failovers %" PRIu64
-	       ", deaths %" PRIu64 ", entries %" PRIu64 ", statuses %" PRIu64 ", fenced %" PRIu64 "; %.1f s of CPU\n",
+	       ", deaths %" PRIu64 ", entries %" PRIu64 ", statuses %" PRIu64 ", fenced %" PRIu64
+	       ", devices read again %" PRIu64 "; %.1f s of CPU\n",
 	       o->runs, o->seed, broken, c->takeovers, c->handovers, c->removals, c->evictions, c->failovers, c->deaths,
-	       c->entries, c->statuses, c->fenced, (double)clock() / CLOCKS_PER_SEC);
+	       c->entries, c->statuses, c->fenced, c->reads, (double)clock() / CLOCKS_PER_SEC);
 }
 
 int main(int argc, char **argv)

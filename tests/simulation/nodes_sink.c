@@ -57,6 +57,7 @@ struct hw_redis {
 	enum { NONE, WANTED, STATES, OUTBOX, DONE, AGAIN } stage;
 	bool next, loaded; /* loaded: a load has ended at least once */
 	int pages;
+	unsigned reads; /* requests for one device that are under way */
 	uint64_t devices;
 
 	struct {
@@ -492,6 +493,12 @@ static void take_outbox(struct hw_redis *r)
 static void answer_load(struct hw_redis *r, const struct nw_msg *msg)
 {
 	const struct nw_hashes *page = msg->body;
+	if (msg->what == NW_DEVICE) {
+		r->reads--;
+		if (page->hash[0].there)
+			take_hash(r, &page->hash[0], (int)msg->number);
+		return;
+	}
 	if (msg->what == NW_OUTBOX) {
 		take_outbox(r);
 		return;
@@ -503,6 +510,23 @@ static void answer_load(struct hw_redis *r, const struct nw_msg *msg)
 		r->stage = OUTBOX;
 		ask(r, NW_OUTBOX, 0);
 	}
+}
+
+int hw_redis_read_device(struct hw_redis *r, const char *id, size_t id_len, bool again)
+{
+	if (!again)
+		abort(); /* no device is known only from other nodes' transitions */
+	if (!r->up)
+		return -ENOTCONN;
+	ask(r, NW_DEVICE, (uint64_t)nw_device_of(id, id_len));
+	r->reads++;
+	r->h->w->count.reads++;
+	return 0;
+}
+
+bool hw_redis_is_reading_again(const struct hw_redis *r)
+{
+	return r->reads > 0;
 }
 
 /* --- the mark ---------------------------------------------------------------------------------------------------- */
@@ -661,6 +685,9 @@ void nw_sink_lost(struct nw_host *h, const char *why)
 		r->stage = DONE;
 	r->next = r->mark.in_flight = false;
 	r->ops->on_link(r->arg, false, why);
+	if (r->reads > 0)
+		r->ops->on_read_device_failed(r->arg);
+	r->reads = 0;
 	while (r->looking)
 		looked(r, false, false);
 }

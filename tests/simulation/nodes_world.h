@@ -57,6 +57,7 @@ enum nw_what {
 	NW_SHOUT,     /* ... a message for the nodes' channel */
 	NW_CALL,      /* ... of the sink: struct nw_call */
 	NW_LOAD,      /* ... of the sink: the hashes of devices from `number` on: struct nw_hashes */
+	NW_DEVICE,    /* ... of the sink: the hash of the device `number`: struct nw_hashes */
 	NW_OUTBOX,    /* ... of the sink: the outbox */
 	NW_MARK,      /* ... of the sink: writes its sight record, and reports the one that was there: struct nw_mark */
 	NW_LOOK,      /* ... of the sink: reads its sight record */
@@ -509,6 +510,7 @@ struct nw_edge_seen {
 };
 
 struct nw_count {
+	uint64_t reads; /* of one device */
 	uint64_t takeovers, evictions, removals, handovers, entries, statuses, fenced, failovers, deaths, turns;
 };
 

@@ -439,3 +439,15 @@ const char *hw_redis_server(const struct hw_redis *r)
 	(void)r;
 	return "";
 }
+
+int hw_redis_read_device(struct hw_redis *r, const char *id, size_t id_len, bool again)
+{
+	(void)r, (void)id, (void)id_len, (void)again;
+	return -ENOTCONN;
+}
+
+bool hw_redis_is_reading_again(const struct hw_redis *r)
+{
+	(void)r;
+	return false;
+}

@@ -261,17 +261,19 @@ START_TEST(looks_at_devices_are_bounded)
 	g->several = true;
 	rig_do(g, "HSET device:state:a state online seq 5");
 	rig_start(g);
-	ck_assert_int_eq(hw_redis_read_device(g->r, "a", 1), -ENOTCONN);
+	ck_assert_int_eq(hw_redis_read_device(g->r, "a", 1, _i), -ENOTCONN);
 	rig_until(g, rig_is_up, IDLE_MS);
 	for (int round = 0; round < 2; round++) {
 		g->told = g->unlooked = 0;
 		for (int i = 0; i < HW_READ_DEVICES_MAX; i++)
-			ck_assert_int_eq(hw_redis_read_device(g->r, "a", 1), 0);
-		ck_assert_int_eq(hw_redis_read_device(g->r, "a", 1), -ENOBUFS);
+			ck_assert_int_eq(hw_redis_read_device(g->r, "a", 1, _i), 0);
+		ck_assert_int_eq(hw_redis_read_device(g->r, "a", 1, _i), -ENOBUFS);
+		ck_assert(hw_redis_is_reading_again(g->r) == (_i == 1));
 		if (round == 1)
 			rig_kill_server(g);
 		rig_until(g, is_told_of_all, IDLE_MS);
 		ck_assert((g->told == 0) == (round == 1));
+		ck_assert(!hw_redis_is_reading_again(g->r));
 	}
 }
 END_TEST
@@ -657,7 +659,7 @@ static Suite *suite(void)
 	tcase_add_test(t, how_long_devices_are_gone);
 	tcase_add_test(t, gone_for_longer_than_the_clock_shows);
 	tcase_add_loop_test(t, a_clock_of_watching_that_is_far_ahead, 0, 2);
-	tcase_add_test(t, looks_at_devices_are_bounded);
+	tcase_add_loop_test(t, looks_at_devices_are_bounded, 0, 2);
 	tcase_add_loop_test(t, down_is_when_no_node_saw, 0, 14);
 	tcase_add_test(t, the_fields_of_one);
 	tcase_add_test(t, cut_while_loading);

@@ -54,7 +54,7 @@ static void put_in(struct hw_app *a, struct hw_now now, struct hw_event *e)
 	int rc = hw_monitor_stream(a->monitor, now, e);
 	/* Only a device's hash shows whether a key of the device is known, so the hash is read. If too many such
 	 * requests wait, all hashes are read again, as after a gap. */
-	if (known_by_stream && rc == 0 && hw_redis_read_device(a->redis, e->id, e->id_len) < 0)
+	if (known_by_stream && rc == 0 && hw_redis_read_device(a->redis, e->id, e->id_len, false) < 0)
 		hw_app_cluster_reread(a, false);
 	if (rc == -ESTALE)
 		rc = put_in_again(a, now, e);
@@ -144,6 +144,12 @@ bool hw_app_cluster_reread(struct hw_app *a, bool keeps)
 	s->wanted = true;
 	s->keeps |= keeps;
 	return true;
+}
+
+void hw_app_cluster_reread_device(struct hw_app *a, struct hw_id id)
+{
+	if (a->cluster && stream_of(a)->tail && hw_redis_read_device(a->redis, id.text, id.len, true) < 0)
+		hw_app_cluster_reread(a, false);
 }
 
 /* Writes this run's sight record before the first load. If the store is emptied during the load, on_fenced() finds
@@ -286,7 +292,7 @@ bool hw_app_cluster_is_read(const struct hw_app *a)
 {
 	const struct hw_cluster_stream *s = stream_of(a);
 	return s->reading == HW_CLUSTER_READ && !s->wanted && s->followed && !a->life.loading &&
-	       !hw_app_cluster_is_denied(a);
+	       !hw_app_cluster_is_denied(a) && !hw_redis_is_reading_again(a->redis);
 }
 
 bool hw_app_cluster_is_denied(const struct hw_app *a)

@@ -29,13 +29,13 @@ static void settle(struct hw_app *a, struct hw_ref ref, uint64_t seq)
 }
 
 /* Called when Redis has confirmed a device's state. If the device's seq is smaller by now, a load has returned the hash
- * as it was before this write. Then all hashes are read again. */
+ * as it was before this write. Then the device is read again. */
 static void on_confirmed(void *arg, struct hw_ref ref, uint64_t seq)
 {
 	struct hw_app *a = arg;
 	const struct hw_device *d = hw_app_device(a, ref);
 	if (d && d->seq < seq)
-		hw_app_cluster_reread(a, false);
+		hw_app_cluster_reread_device(a, hw_device_id(d));
 	settle(a, ref, seq);
 }
 
