@@ -181,7 +181,8 @@ static void regroup(struct hw_monitor *m, struct hw_now now, uint32_t i, uint16_
 	struct hw_device *d = hw_monitor_at(m, i);
 	if (d->group == group)
 		return;
-	const struct hw_group *has = m->groups.all[d->group];
+	uint16_t was = d->group;
+	const struct hw_group *has = m->groups.all[was];
 	bool later = has->retired || has->rank <= m->groups.all[group]->rank;
 	if (later && is_heard_in_group(m, d))
 		return;
@@ -192,7 +193,7 @@ static void regroup(struct hw_monitor *m, struct hw_now now, uint32_t i, uint16_
 	 * topic, so the status of the new group needs a greater seq. */
 	if (m->conf.adopt_by) {
 		hw_monitor_adopt_seq(m, hw_registry_ref(m->registry, i), d->seq);
-		hw_monitor_emit_device(m, HW_OUT_STATUS, i);
+		hw_monitor_left_topic(m, i, was);
 	}
 	d->form = HW_FORM_UNKNOWN;
 	if (later)

@@ -66,6 +66,8 @@ static void follow_links(struct hw_monitor *m, struct hw_now now, bool again)
 
 void hw_monitor_link(struct hw_monitor *m, struct hw_now now, unsigned source, bool up)
 {
+	if (!up && source == HW_UPSTREAM_SOURCE)
+		hw_monitor_end_adoption(m);
 	if (hw_sight_has(&m->sight, source))
 		follow_links(m, now, hw_sight_link(&m->sight, now.mono, source, up));
 }

@@ -230,6 +230,7 @@ static void load_newer(struct hw_monitor *m, struct hw_now now, uint32_t i, stru
 	struct hw_device *d = hw_monitor_at(m, i);
 	int g = hw_groups_find(&m->groups, s->group);
 	if (g >= 0 && g != d->group) {
+		hw_monitor_left_topic(m, i, d->group);
 		hw_monitor_move(m, now, i, (uint16_t)g);
 		hw_parent_relink(m, i);
 	}

@@ -15,6 +15,7 @@
 #include "learning.h"
 #include "left_out.h"
 #include "monitor_priv.h"
+#include "out.h"
 #include "parent_intake.h"
 
 #define PACE_MIN_NS (250 * HW_NS_PER_MS)
@@ -221,9 +222,15 @@ void hw_monitor_begin_relink(struct hw_monitor *m)
 	m->relink = (struct hw_sweep){.active = true};
 }
 
+void hw_monitor_end_adoption(struct hw_monitor *m)
+{
+	m->adopted |= m->sight.blind.periods > 1 || !hw_monitor_is_blind(m);
+}
+
 int hw_monitor_reconfigure(struct hw_monitor *m, struct hw_now now, const struct hw_monitor_conf *conf,
                            const struct hw_group_spec *groups, size_t n)
 {
+	hw_monitor_end_adoption(m);
 	note_ttls(m, now);
 	int rc = set_groups(m, now, groups, n);
 	if (rc)
@@ -282,6 +289,11 @@ void hw_monitor_move(struct hw_monitor *m, struct hw_now now, uint32_t i, uint16
 	m->group_stats[d->group].count[state]--;
 	d->group = (unsigned)group & (HW_GROUPS_MAX - 1u);
 	m->group_stats[group].count[state]++;
+}
+
+void hw_monitor_left_topic(struct hw_monitor *m, uint32_t i, uint16_t group)
+{
+	hw_monitor_emit(m, &(struct hw_out){.kind = HW_OUT_MOVED, .moved = {hw_registry_ref(m->registry, i), group}});
 }
 
 void hw_monitor_reap(struct hw_monitor *m, struct hw_ref ref)
@@ -424,8 +436,8 @@ int64_t hw_device_last_seen_ms(const struct hw_device *d, struct hw_now now)
 const char *hw_refused_name(enum hw_refused k)
 {
 	static const char *const names[HW_REFUSED_KINDS] = {
-		"id",     "max_devices", "timeout", "stale",    "retained", "flagged", "monitor", "topic",
-		"memory", "probe",       "batch",   "stranger", "epoch",    "parent",  "stored",  "properties"};
+		"id",    "max_devices", "timeout",  "stale", "retained", "flagged", "monitor",    "topic", "memory",
+		"probe", "batch",       "stranger", "epoch", "parent",   "stored",  "properties", "status"};
 	return (unsigned)k < HW_REFUSED_KINDS ? names[k] : "unknown";
 }
 

@@ -185,6 +185,7 @@ struct hw_monitor {
 	                            * along the queue */
 	struct hw_monitor_stats stats;
 	struct hw_mono started;
+	bool adopted; /* the retained statuses of the previous run are not adopted any more */
 
 	struct {
 		bool begun; /* contents of the last HW_OUT_BLIND */
@@ -261,6 +262,12 @@ int hw_monitor_fit_groups(struct hw_monitor *m, size_t n);
 /* Starts a sweep over all records, because deadlines may have moved. */
 void hw_monitor_begin_relink(struct hw_monitor *m);
 
+/* Called when subscriptions may begin again: at a reload, and when the connection that reads the retained statuses is
+ * lost. After the blindness of the start, the adoption of statuses ends here: the retained ones that arrive later may
+ * be those of another program. */
+void hw_monitor_end_adoption(struct hw_monitor *m);
+/* Reports that the retained status of the device on the topic of `group` is out of date. Only without a store. */
+void hw_monitor_left_topic(struct hw_monitor *m, uint32_t i, uint16_t group);
 void hw_monitor_move(struct hw_monitor *m, struct hw_now now, uint32_t i, uint16_t group);
 static inline struct hw_seen hw_monitor_seen(const struct hw_monitor *m, struct hw_now now)
 {

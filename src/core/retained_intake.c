@@ -16,6 +16,14 @@ bool hw_retained_is_adopted(const struct hw_monitor *m, const struct hw_message 
 	return m->conf.adopt_by && hw_groups_is_status(&m->groups, msg->topic, msg->topic_len);
 }
 
+/* Whether the message is on the status topic that this group has for the id. */
+static bool is_status_of(const struct hw_group *g, const struct hw_message *msg, struct hw_id id)
+{
+	char topic[HW_TOPIC_MAX + 1];
+	int len = hw_group_status_topic(g, id.text, id.len, topic, sizeof(topic));
+	return len > 0 && (size_t)len == msg->topic_len && memcmp(topic, msg->topic, msg->topic_len) == 0;
+}
+
 /*
  * Returns the group that a status names. If the file has no such group, the group was renamed or removed. Several
  * groups may share the topic, so the device may belong to any of them. It then gets the group with the longest timeout,
@@ -23,7 +31,7 @@ bool hw_retained_is_adopted(const struct hw_monitor *m, const struct hw_message 
  */
 static uint16_t group_of_status(const struct hw_monitor *m, const struct hw_message *msg, const struct hw_intake *in)
 {
-	char name[HW_ID_MAX + 1], topic[HW_TOPIC_MAX + 1];
+	char name[HW_ID_MAX + 1];
 	bool named = hw_payload_text(msg->payload, msg->payload_len, "group", name, sizeof(name)) >= 0;
 	int k = named ? hw_groups_find(&m->groups, name) : -1;
 	if (k >= 0 && !m->groups.all[k]->retired && hw_group_fits(m->groups.all[k], in->id, in->id_len))
@@ -31,23 +39,38 @@ static uint16_t group_of_status(const struct hw_monitor *m, const struct hw_mess
 	uint16_t longest = in->group;
 	for (size_t o = 0; o < m->groups.n_order; o++) {
 		const struct hw_group *g = m->groups.all[m->groups.order[o]];
-		if (g->timeout_ms <= m->groups.all[longest]->timeout_ms)
-			continue;
-		int len = hw_group_status_topic(g, in->id, in->id_len, topic, sizeof(topic));
-		if (len > 0 && (size_t)len == msg->topic_len && memcmp(topic, msg->topic, msg->topic_len) == 0)
+		if (g->timeout_ms > m->groups.all[longest]->timeout_ms &&
+		    is_status_of(g, msg, (struct hw_id){in->id, in->id_len}))
 			longest = m->groups.order[o];
 	}
 	return longest;
 }
 
-void hw_retained_adopt(struct hw_monitor *m, struct hw_now now, const struct hw_message *msg,
-                       const struct hw_intake *in, struct hw_payload *p)
+/* Reports a status that is on another topic than that of the device's group. */
+static void note_old_topic(struct hw_monitor *m, const struct hw_message *msg, uint32_t i)
+{
+	const struct hw_device *d = hw_monitor_at(m, i);
+	struct hw_id id = hw_device_id(d);
+	if (is_status_of(m->groups.all[d->group], msg, id))
+		return;
+	size_t k = 0;
+	while (k < m->groups.n && !is_status_of(m->groups.all[k], msg, id))
+		k++;
+	if (k < m->groups.n)
+		hw_monitor_left_topic(m, i, (uint16_t)k);
+}
+
+static void refuse_status(struct hw_monitor *m, const struct hw_intake *in)
+{
+	memcpy(m->stats.status_id, in->id, in->id_len);
+	m->stats.status_id[in->id_len] = '\0';
+	hw_intake_refuse(m, HW_REFUSED_STATUS);
+}
+
+static void load_status(struct hw_monitor *m, struct hw_now now, const struct hw_message *msg,
+                        const struct hw_intake *in, struct hw_payload *p)
 {
 	char parents[HW_PARENTS_TEXT + 1];
-	uint32_t i = hw_registry_find(m->registry, in->id, in->id_len);
-	uint64_t known_seq = i == HW_NIL ? 0 : hw_monitor_at(m, i)->seq;
-	if (p->seq <= 0 || (uint64_t)p->seq <= known_seq || !hw_id_valid(in->id, in->id_len))
-		return;
 	struct hw_stored s = {
 		.id = in->id,
 		.id_len = in->id_len,
@@ -67,6 +90,22 @@ void hw_retained_adopt(struct hw_monitor *m, struct hw_now now, const struct hw_
 	memset(&p->report, 0, sizeof(p->report));
 	hw_monitor_load(m, now, &s);
 	hw_report_fini(&s.report);
+}
+
+void hw_retained_adopt(struct hw_monitor *m, struct hw_now now, const struct hw_message *msg,
+                       const struct hw_intake *in, struct hw_payload *p)
+{
+	uint32_t i = hw_registry_find(m->registry, in->id, in->id_len);
+	bool newer = p->seq > 0 && (i == HW_NIL || (uint64_t)p->seq > hw_monitor_at(m, i)->seq);
+	if (!hw_id_valid(in->id, in->id_len))
+		return;
+	if (newer && m->adopted)
+		refuse_status(m, in);
+	else if (newer)
+		load_status(m, now, msg, in, p);
+	i = i == HW_NIL ? hw_registry_find(m->registry, in->id, in->id_len) : i;
+	if (i != HW_NIL && !m->adopted)
+		note_old_topic(m, msg, i);
 }
 
 /* --- messages with the retain flag --------------------------------------------- */

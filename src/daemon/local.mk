@@ -47,6 +47,7 @@ heartwheeld_SOURCES = \
 	src/daemon/observe.c \
 	src/daemon/retained/discovery.c \
 	src/daemon/retained/generations.c \
+	src/daemon/retained/old_topics.c \
 	src/daemon/retained/presence.c \
 	src/daemon/retained/published.c \
 	src/daemon/retained/retained.c \

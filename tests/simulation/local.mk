@@ -28,6 +28,7 @@ wiring = \
 	src/daemon/loop/wall_clock.c \
 	src/daemon/retained/discovery.c \
 	src/daemon/retained/generations.c \
+	src/daemon/retained/old_topics.c \
 	src/daemon/retained/presence.c \
 	src/daemon/retained/published.c \
 	src/daemon/retained/retained.c \

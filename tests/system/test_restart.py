@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Restarts and losses: of the monitor, of the broker, of Redis."""
+import json
+import re
 import signal
 import time
 
@@ -548,32 +550,141 @@ def test_memory_store_keeps_the_group(env):
     throughout(lambda: d.state("a") == "online" and d.device("a")["group"] == "slow", 4)
 
 
+class Moving:
+    """Two groups without a store, with a status topic each. `old` and `new` order the topics: the broker delivers the retained
+    statuses by their names."""
+
+    def __init__(self, env, old, new):
+        env.check_events = False
+        env.own_redis(start=False)
+        self.env, self.moved = env, "heartbeat = %s/x/{id}\n" % env.root
+        self.old, self.new = ("%s/%s/{id}" % (env.root, n) for n in (old, new))
+        groups = [("short", {"heartbeat": [env.root + "/x/{id}", env.root + "/z/{id}"], "status": self.old, "timeout": "1s"}),
+                  ("long", {"heartbeat": env.root + "/y/{id}", "status": self.new, "timeout": "1h"})]
+        self.d = env.daemon(store={"type": "memory"}, groups=groups)
+
+    def beat(self, device, payload=b"", group="x"):
+        self.env.publisher.publish("%s/%s/%s" % (self.env.root, group, device), payload)
+
+    def retained(self):
+        """{topic: payload} of all statuses at the broker."""
+        o = self.env.observer(self.env.root + "/#").fence()
+        return {m.topic: m.json() for m in o.messages if m.retain}
+
+    def move_filter(self):
+        self.d.edit(self.moved, "")
+        y = "heartbeat = %s/y/{id}\n" % self.env.root
+        self.d.edit(y, self.moved + y)
+
+    def restart(self):
+        self.d.stop()
+        self.d.start()
+
+
 @pytest.mark.parametrize("old, new", [("a", "b"), ("b", "a")])
 def test_memory_store_takes_the_newest_status(env, old, new):
-    """A reload moves a filter to a group with another status topic. The old retained statuses stay on the old topic. The broker
-    delivers them before or after the new ones."""
+    """A reload moves a filter to a group with another status topic. The status on the old topic is removed. If it is there
+    again, the newest one counts, and the old one is removed."""
+    t = Moving(env, old, new)
+    d, ids = t.d, ("lives", "dead", "gone")
+    for i in ids:
+        t.beat(i)
+    wait_until(lambda: all(d.state(i) == "online" for i in ids))
+    before = t.retained()
+    assert len(before) == 3
+    t.move_filter()
+    assert d.ctl("reload").returncode == 0
+    t.beat("lives")
+    t.beat("dead", b'{"online":false}')
+    t.beat("gone", b'{"online":false}')
+    wait_until(lambda: d.device("lives")["group"] == "long" and d.state("dead") == d.state("gone") == "offline")
+    wait_until(lambda: set(t.retained()) == {t.new.replace("{id}", i) for i in ids}, what="the old statuses to be removed")
+    assert d.ctl("forget", "gone").returncode == 0
+    seq = {i: d.device(i)["seq"] for i in ("lives", "dead")}
+    for again in (False, True):
+        for i in ids[:2 if again else 0]:
+            topic = t.old.replace("{id}", i)
+            env.publisher.publish(topic, json.dumps(before[topic]), 1, True)
+        t.restart()
+        wait_until(lambda: d.device("lives") and d.device("dead"))
+        throughout(lambda: d.state("lives") == "online" and d.device("lives")["group"] == "long", 4)
+        assert d.state("dead") == "offline" and d.device("gone") is None and {i: d.device(i)["seq"] for i in seq} == seq
+        wait_until(lambda: set(t.retained()) == {t.new.replace("{id}", i) for i in seq}, what="the old statuses to be removed")
+
+
+def test_memory_store_moves_after_a_restart(env):
+    """The filter moves while heartwheeld is stopped, so the old status is adopted first."""
+    t = Moving(env, "a", "b")
+    t.beat("lives")
+    wait_until(lambda: t.d.state("lives") == "online")
+    t.d.stop()
+    t.move_filter()
+    t.d.start()
+    wait_until(lambda: t.d.device("lives"))
+    t.beat("lives")
+    wait_until(lambda: t.d.device("lives")["group"] == "long")
+    wait_until(lambda: set(t.retained()) == {t.new.replace("{id}", "lives")}, what="the old status to be removed")
+
+
+@pytest.mark.parametrize("heard", [False, True])
+def test_memory_store_moves_to_another_status_topic(env, heard):
+    """A reload changes the status topics of groups. Each status is on the new topic alone. If the old topic is also a
+    heartbeat topic, the old status stays: an empty message there would be a heartbeat."""
+    t = Moving(env, "z" if heard else "a", "b")
+    for i in ("lives", "dead"):
+        t.beat(i)
+    t.beat("other", group="y")
+    wait_until(lambda: t.d.state("lives") == t.d.state("dead") == "offline" and t.d.state("other") == "online", 5)
+    before = t.retained()
+    assert len(before) == 3
+    t.d.edit("status = " + t.old, "status = %s/c/{id}" % env.root)
+    assert t.d.ctl("reload").returncode == 0
+    now = {env.root + "/c/lives", env.root + "/c/dead", t.new.replace("{id}", "other")} | (set(before) if heard else set())
+    wait_until(lambda: set(t.retained()) == now, what="the old statuses to be removed")
+    throughout(lambda: t.d.state("lives") == t.d.state("dead") == "offline", 2)
+
+
+def test_memory_store_swaps_status_topics(env):
+    """The groups swap their status topics while heartwheeld is stopped."""
+    t = Moving(env, "a", "b")
+    t.beat("dead")
+    t.beat("other", group="y")
+    wait_until(lambda: t.d.state("dead") == "offline" and t.d.state("other") == "online", 5)
+    t.d.stop()
+    t.d.edit("status = " + t.old, "status = *")
+    t.d.edit("status = " + t.new, "status = " + t.old)
+    t.d.edit("status = *", "status = " + t.new)
+    t.d.start()
+    wait_until(lambda: t.d.state("dead") == "offline" and t.d.state("other") == "online", 5)
+    now = {t.new.replace("{id}", "dead"), t.old.replace("{id}", "other")}
+    wait_until(lambda: set(t.retained()) == now, what="the old statuses to be removed")
+    t.restart()
+    wait_until(lambda: t.d.state("dead") == "offline" and t.d.state("other") == "online", 5)
+    assert t.d.device("dead")["group"] == "short" and t.d.device("other")["group"] == "long"
+
+
+@pytest.mark.parametrize("protocol", ["5", "3.1.1"])
+def test_memory_store_adopts_at_the_start_alone(env, protocol):
+    """A client that may write the status topics publishes statuses of the running heartwheeld, whose connection is cut then.
+    Nothing changes, and the log has one line."""
     env.check_events = False
     env.own_redis(start=False)
-    topics = ["%s/%s/{id}" % (env.root, n) for n in (old, new)]
-    moved = "heartbeat = %s/x/{id}\n" % env.root
-    groups = [("short", {"heartbeat": [env.root + "/x/{id}", env.root + "/z/{id}"], "status": topics[0], "timeout": "1s"}),
-              ("long", {"heartbeat": env.root + "/y/{id}", "status": topics[1], "timeout": "1h"})]
-    d = env.daemon(store={"type": "memory"}, groups=groups)
-    env.publisher.publish(env.root + "/x/lives", b"")
-    env.publisher.publish(env.root + "/x/dead", b"")
-    wait_until(lambda: d.state("lives") == d.state("dead") == "online")
-    d.edit(moved, "")
-    d.edit("heartbeat = %s/y/{id}\n" % env.root, moved + "heartbeat = %s/y/{id}\n" % env.root)
-    assert d.ctl("reload").returncode == 0
-    env.publisher.publish(env.root + "/x/lives", b"")
-    env.publisher.publish(env.root + "/x/dead", b'{"online":false}')
-    wait_until(lambda: d.device("lives")["group"] == "long" and d.state("dead") == "offline")
-    seq = {i: d.device(i)["seq"] for i in ("lives", "dead")}
-    d.stop()
-    d.start()
-    wait_until(lambda: d.device("lives") and d.device("dead"))
-    throughout(lambda: d.state("lives") == "online" and d.device("lives")["group"] == "long", 4)
-    assert d.state("dead") == "offline" and {i: d.device(i)["seq"] for i in seq} == seq
+    env.own_broker(persistence=True)
+    d = env.daemon(store={"type": "memory"}, timeout="1h", mqtt={"protocol": protocol, "reconnect_grace": "1s"})
+    env.beat("dead", {"online": False})
+    env.beat("lives")
+    wait_until(lambda: d.state("dead") == "offline" and d.state("lives") == "online" and d.status()["blind"] is False)
+    j = wait_until(lambda: env.retained_status("dead"))
+    seq = d.device("dead")["seq"]
+    for i in ("dead", "new"):
+        env.beat(i, dict(j, online=True, seq=seq + 5000), last="status", retain=True, qos=1)
+    env.broker.stop()
+    env.broker.start()
+    refused = lambda: d.metrics().get("refused_total", kind="status")
+    wait_until(lambda: refused() == 2, 20, what="both statuses to be refused")
+    wait_until(lambda: re.search(r"warning: refused [12] messages? \(status\): a retained status of '(dead|new)' names this node", d.log()),
+               15, "a line in the log")
+    assert d.state("dead") == "offline" and d.device("new") is None and d.state("lives") == "online"
 
 
 def test_memory_store_keeps_the_own_timeout(env):

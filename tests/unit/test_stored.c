@@ -276,6 +276,15 @@ START_TEST(test_own_statuses_are_adopted_where_no_heartbeat_comes)
 }
 END_TEST
 
+/* How often the world was told that a device has left a group of this number. */
+static size_t left(const struct world *v, unsigned group)
+{
+	size_t n = 0;
+	for (size_t k = 0; k < v->n_log; k++)
+		n += v->log[k].kind == HW_OUT_MOVED && v->log[k].moved.group == group;
+	return n;
+}
+
 /* Two groups share a status topic. A device whose status names no group of the file has the longer of their timeouts.
  * When a heartbeat has moved the device, its status is published again. */
 START_TEST(test_own_statuses_name_the_group)
@@ -308,12 +317,13 @@ START_TEST(test_own_statuses_name_the_group)
 		ck_assert_str_eq(hw_monitor_group_of(v->m, world_device(v, id))->name, all[k].is);
 	}
 	world_say(v, "slow/a", "", false);
-	ck_assert_uint_eq(world_count(v, HW_OUT_STATUS, 0), 0);
+	ck_assert(left(v, 0) == 1 && left(v, 2) == 1); /* the statuses of c and d are on the topics of other groups */
+	ck_assert_uint_eq(world_count(v, HW_OUT_MOVED, 0), 2);
 	world_pass(v, 50 * S);
 	ck_assert(world_is(v, "b", HW_STATE_ONLINE) && world_is(v, "e", HW_STATE_OFFLINE));
 	world_say(v, "fast/b", "", false);
 	ck_assert_str_eq(hw_monitor_group_of(v->m, world_device(v, "b"))->name, "fast");
-	ck_assert_uint_eq(world_count(v, HW_OUT_STATUS, 0), 1);
+	ck_assert_uint_eq(left(v, 1), 1);
 	ck_assert_uint_eq(world_device(v, "b")->seq, 8); /* the status on another topic has 7 */
 	world_free(v);
 }
@@ -360,10 +370,47 @@ START_TEST(test_the_newest_of_own_statuses_counts)
 	ck_assert_uint_ge(world_device(v, "heard")->seq, 31);
 	ck_assert_uint_eq(hw_monitor_group_stats(v->m, 0)->count[HW_STATE_ONLINE], 0);
 	ck_assert_uint_eq(hw_monitor_group_stats(v->m, 1)->count[HW_STATE_OFFLINE], 1);
+	ck_assert(left(v, 0) == 4 && left(v, 1) == 0); /* the old statuses are to be removed */
 	world_pass(v, 50 * S);
 	ck_assert(world_is(v, "lives", HW_STATE_ONLINE) && world_is(v, "back", HW_STATE_ONLINE));
 	world_pass(v, 15 * S);
 	ck_assert(world_is(v, "lives", HW_STATE_OFFLINE) && world_is(v, "dead", HW_STATE_OFFLINE));
+	world_free(v);
+}
+END_TEST
+
+/* A client that may write status topics publishes statuses of this node. They arrive when the connection is new (0), or
+ * when a reload subscribes again (1). They change nothing, unless the start is not over (2, 3). */
+START_TEST(test_own_statuses_after_the_start_change_nothing)
+{
+	struct hw_monitor_conf conf = world_conf();
+	conf.adopt_by = conf.node = "me";
+	conf.grace_ms = 5000;
+	struct hw_group_spec g = world_group("default", 30000);
+	struct world *v = world_new(&conf, &g, 1);
+	bool over = _i < 2;
+	world_connect(v);
+	say_status(v, "nodes/dead/status", false, 7, "default");
+	world_pass(v, over ? 20 * S : 2 * S);
+	world_beat(v, "lives", "");
+	uint64_t seq = world_device(v, "lives")->seq;
+	if (_i % 2)
+		ck_assert_int_eq(hw_monitor_reconfigure(v->m, v->now, &conf, &g, 1), 0);
+	else
+		hw_monitor_link(v->m, v->now, 0, false);
+	world_connect(v);
+	say_status(v, "nodes/dead/status", false, 7, "default");
+	for (int k = 0; k < 2; k++) {
+		say_status(v, "nodes/dead/status", true, 9, "default");
+		say_status(v, "nodes/new/status", true, 9, "default");
+		say_status(v, "nodes/lives/status", false, 2000000000, "default");
+	}
+	ck_assert(world_is(v, "dead", over ? HW_STATE_OFFLINE : HW_STATE_ONLINE) &&
+	          world_is(v, "lives", HW_STATE_ONLINE));
+	ck_assert((world_device(v, "new") == NULL) == over);
+	ck_assert_uint_eq(world_device(v, "lives")->seq, seq);
+	ck_assert_uint_eq(hw_monitor_stats(v->m)->refused[HW_REFUSED_STATUS], over ? 4 : 0);
+	ck_assert_str_eq(hw_monitor_stats(v->m)->status_id, over ? "new" : "");
 	world_free(v);
 }
 END_TEST
@@ -720,6 +767,7 @@ int main(void)
 	tcase_add_test(tc, test_forget_after);
 	tcase_add_test(tc, test_without_a_store_own_statuses_are_adopted);
 	tcase_add_test(tc, test_own_statuses_are_adopted_where_no_heartbeat_comes);
+	tcase_add_loop_test(tc, test_own_statuses_after_the_start_change_nothing, 0, 4);
 	tcase_add_test(tc, test_own_statuses_name_the_group);
 	tcase_add_test(tc, test_own_statuses_name_the_parents);
 	tcase_add_loop_test(tc, test_the_newest_of_own_statuses_counts, 0, 2);

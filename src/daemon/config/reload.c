@@ -15,6 +15,7 @@
 #include "daemon/inventory/inventory.h"
 #include "daemon/loop/clock.h"
 #include "daemon/observe.h"
+#include "daemon/retained/old_topics.h"
 #include "daemon/retained/retained.h"
 #include "daemon/visibility/probes.h"
 #include "daemon/visibility/visibility.h"
@@ -140,6 +141,7 @@ static int apply(struct hw_app *a, struct hw_settings *to)
 {
 	struct hw_group_spec *specs = hw_app_group_specs(to);
 	struct hw_monitor_conf mc = hw_app_monitor_conf(to, hw_app_probe_answers(a));
+	hw_old_topics_reload(a, to);
 	int rc = specs ? hw_monitor_reconfigure(a->monitor, hw_app_now(), &mc, specs, to->n_groups) : -ENOMEM;
 	free(specs);
 	if (rc)

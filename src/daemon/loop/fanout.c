@@ -6,6 +6,7 @@
 
 #include "daemon/broker/broker.h"
 #include "daemon/inventory/inventory.h"
+#include "daemon/retained/old_topics.h"
 #include "daemon/retained/published.h"
 #include "daemon/retained/retained.h"
 #include "daemon/store/pending.h"
@@ -129,6 +130,9 @@ void hw_app_dispatch(struct hw_app *a, struct hw_now now, const struct hw_out *o
 		break;
 	case HW_OUT_STATUS:
 		hw_app_set_status_pending(a, now, out->device);
+		break;
+	case HW_OUT_MOVED:
+		hw_old_topics_moved(a, now, out->moved.device, out->moved.group);
 		break;
 	case HW_OUT_BARRIER:
 		hw_app_barrier(a, now, out->barrier);

@@ -81,6 +81,13 @@ static bool explain_refused(const struct hw_app *a, enum hw_refused k, char *tex
 		         "ignored");
 	else if (k == HW_REFUSED_PROPERTIES)
 		snprintf(text, cap, ": %s", a->reports->too_long);
+	else if (k == HW_REFUSED_STATUS)
+		snprintf(
+			text, cap,
+			": a retained status of '%s' names this node and is newer than the device's, but this node has "
+			"not published it, or the broker delivered it after the start; it changes nothing; allow only "
+			"heartwheeld to write the status topics",
+			hw_monitor_stats(a->monitor)->status_id);
 	return k != HW_REFUSED_STRANGER || stranger;
 }
 
@@ -110,7 +117,8 @@ static void report_refused(struct hw_app *a)
 			continue;
 		}
 		bool first = a->reports->refused_logged[k] == 0;
-		expected |= k == HW_REFUSED_PARENT && !first; /* one warning suffices, the others are counted */
+		/* one warning suffices, the others are counted */
+		expected |= (k == HW_REFUSED_PARENT || k == HW_REFUSED_STATUS) && !first;
 		a->reports->refused_logged[k] = s->refused[k];
 		if (!explain_refused(a, (enum hw_refused)k, why, sizeof(why)))
 			continue;

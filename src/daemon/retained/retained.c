@@ -102,6 +102,7 @@ void hw_app_retained_free(struct hw_app *a)
 	hw_retained_fini(&a->retained->status);
 	hw_retained_fini(&a->retained->discovery);
 	hw_app_published_free(a);
+	hw_old_topics_fini(&a->retained->old);
 	free(a->retained);
 }
 
@@ -124,6 +125,7 @@ void hw_app_retained_down(struct hw_app *a)
 {
 	hw_retained_down(&a->retained->status);
 	hw_retained_down(&a->retained->discovery);
+	hw_old_topics_down(&a->retained->old);
 }
 
 void hw_app_republish(struct hw_app *a, struct hw_now now)
@@ -158,6 +160,7 @@ void hw_app_discover(struct hw_app *a, struct hw_now now, struct hw_ref ref, str
 bool hw_app_retained_pump(struct hw_app *a, struct hw_now now, unsigned *budget)
 {
 	bool more = hw_retained_pump(&a->retained->status, now, budget);
+	hw_old_topics_pump(a, budget);
 	return hw_retained_pump(&a->retained->discovery, now, budget) || more;
 }
 
@@ -206,12 +209,24 @@ static struct hw_retained_sink *sink_of(struct hw_app *a, uint64_t publish_id)
 
 void hw_app_retained_acked(struct hw_app *a, uint64_t publish_id)
 {
-	hw_retained_acked(sink_of(a, publish_id), publish_id);
+	char *old = hw_old_topics_answered(&a->retained->old, publish_id);
+	if (!old)
+		hw_retained_acked(sink_of(a, publish_id), publish_id);
+	free(old);
 }
 
 void hw_app_retained_refused(struct hw_app *a, struct hw_now now, const struct hw_publisher_event *ev)
 {
 	struct hw_retained_sink *sink = sink_of(a, ev->publish_id);
+	char *old = hw_old_topics_answered(&a->retained->old, ev->publish_id);
+	if (old) {
+		hw_log_limited(a->log, HW_LIMIT_STATUS_REFUSED, HW_LOG_ERROR,
+		               "the broker refused to remove an old retained status on %.120s: %s; remove it, because "
+		               "the next start may adopt it",
+		               old, ev->text);
+		free(old);
+		return;
+	}
 	if (ev->text[0] && sink == &a->retained->status) {
 		const struct hw_group *g = ev->publish_id ? hw_retained_group(sink, ev->publish_id) : NULL;
 		hw_log_limited(a->log, HW_LIMIT_STATUS_REFUSED, HW_LOG_ERROR,
