@@ -496,6 +496,8 @@ uint64_t hw_monitor_peer_messages(const struct hw_monitor *m);
 /* Returns the partitions whose devices are not all taken over yet. */
 struct hw_partitions hw_monitor_takes_over(const struct hw_monitor *m);
 bool hw_monitor_is_authoritative(const struct hw_monitor *m, const struct hw_device *d);
+/* Whether this node is authoritative for the device, or was until it began to hand the partition over. */
+bool hw_monitor_is_sole_writer(const struct hw_monitor *m, const struct hw_device *d);
 /* Returns the epoch of the fencing token with which this node owns the device; 0: a single node, or a watcher. */
 uint64_t hw_monitor_epoch(const struct hw_monitor *m, const struct hw_device *d);
 

@@ -15,12 +15,15 @@ enum { FIRST, SECOND, THIRD };
 
 const char *nw_scene_name(enum nw_scene s)
 {
-	static const char *const names[NW_SCENES] = {
-		"none",         "claimant dies",  "verdict lost",    "links part",     "late transition",
-		"deaf pause",   "newest is gone", "debts wait",      "new devices",    "namesake",
-		"mute cut",     "link first",     "flushed load",    "late goodbye",   "one knows",
-		"starved",      "late mark",      "flushed reread",  "two masters",    "moved reading",
-		"other groups", "strange mark",   "changed filters", "unknown writer", "sink stays"};
+	static const char *const names[NW_SCENES] = {"none",           "claimant dies",    "verdict lost",
+	                                             "links part",     "late transition",  "deaf pause",
+	                                             "newest is gone", "debts wait",       "new devices",
+	                                             "namesake",       "mute cut",         "link first",
+	                                             "flushed load",   "late goodbye",     "one knows",
+	                                             "starved",        "late mark",        "flushed reread",
+	                                             "two masters",    "moved reading",    "other groups",
+	                                             "strange mark",   "changed filters",  "unknown writer",
+	                                             "sink stays",     "behind the stream"};
 	return names[s];
 }
 
@@ -759,6 +762,33 @@ static bool own_theirs(const struct nw_world *w, int host)
 	return all;
 }
 
+/* The second node writes deaths and dies. The first claims its partitions before it has read these entries, and its
+ * link for devices is made again just then, so that it compares all devices with Redis. */
+static void behind_the_stream(struct nw_world *w)
+{
+	if (w->stage == 0 && w->t > SETTLED_NS) {
+		stays(w, FIRST, NW_L_SINK, 0); /* What the node has read over the first link is read again over the
+		                                * next one. */
+		next(w, 2 * HW_NS_PER_S);
+	} else if (w->stage == 1 && has_passed(w, 2000)) {
+		hold(w, FIRST, NW_FROM_REDIS + NW_L_TAIL, true);
+		w->host[FIRST].wire[NW_FROM_REDIS + NW_L_TAIL].last += 4 * HW_NS_PER_S;
+		for (int d = 0; d < w->plan.devices; d++)
+			w->theirs[d] = owns(w, SECOND, d);
+		turn_those_of(w, SECOND);
+		next(w, 8 * HW_NS_PER_S);
+	} else if (w->stage == 2 && are_offline(w)) {
+		die(w, SECOND);
+		next(w, 8 * HW_NS_PER_S);
+	} else if (w->stage == 3 && has_claimed(w) && own_theirs(w, FIRST)) {
+		stays(w, FIRST, NW_L_SINK, 0);
+		next(w, 8 * HW_NS_PER_S);
+	} else if (w->stage == 4 && !are_offline(w)) {
+		nw_breach(w, "a node that has not read a death writes that the device is online");
+		next(w, 8 * HW_NS_PER_S);
+	}
+}
+
 /* After this time, all links of the first node to Redis move to the new master, except that of its sink. */
 static void others_leave(struct nw_world *w, int64_t ms)
 {
@@ -799,11 +829,11 @@ static void sink_stays(struct nw_world *w)
 void nw_scene_step(struct nw_world *w)
 {
 	static void (*const scenes[NW_SCENES])(struct nw_world *) = {
-		NULL,         claimant_dies,  verdict_lost,    links_part,     late_edge,
-		deaf_pause,   newest_is_gone, debts_wait,      new_devices,    namesake,
-		mute_cut,     link_first,     flushed_load,    late_goodbye,   one_knows,
-		starved,      late_mark,      flushed_reread,  two_masters,    moved_reading,
-		other_groups, strange_mark,   changed_filters, unknown_writer, sink_stays};
+		NULL,           claimant_dies,    verdict_lost, links_part,   late_edge,       deaf_pause,
+		newest_is_gone, debts_wait,       new_devices,  namesake,     mute_cut,        link_first,
+		flushed_load,   late_goodbye,     one_knows,    starved,      late_mark,       flushed_reread,
+		two_masters,    moved_reading,    other_groups, strange_mark, changed_filters, unknown_writer,
+		sink_stays,     behind_the_stream};
 	if (w->scene)
 		scenes[w->scene](w);
 }

@@ -107,8 +107,9 @@ bool hw_app_cluster_withdraws(const struct hw_app *a, unsigned partition);
 void hw_app_cluster_pending(struct hw_app *a, const struct hw_device *d, bool pending);
 /* Requests that the whole store is read again. `keeps`: devices that are missing there are not forgotten. */
 bool hw_app_cluster_reread(struct hw_app *a, bool keeps);
-/* Requests that this device alone is read again. Until it is, this node becomes authoritative for no partition. */
-void hw_app_cluster_reread_device(struct hw_app *a, struct hw_id id);
+/* Requests that this device alone is read again. Until it is, this node becomes authoritative for no partition. Returns
+ * false if this node does not follow the stream of other nodes. */
+bool hw_app_cluster_reread_device(struct hw_app *a, struct hw_id id);
 /* Called when the loader has read the whole store. Returns whether this was not the first load. */
 bool hw_app_cluster_reloaded(struct hw_app *a, bool complete);
 /* Called when the connection that reads the devices' hashes is new. The connection of the stream may change to another

@@ -146,10 +146,11 @@ bool hw_app_cluster_reread(struct hw_app *a, bool keeps)
 	return true;
 }
 
-void hw_app_cluster_reread_device(struct hw_app *a, struct hw_id id)
+bool hw_app_cluster_reread_device(struct hw_app *a, struct hw_id id)
 {
-	if (a->cluster && stream_of(a)->tail && hw_redis_read_device(a->redis, id.text, id.len, true) < 0)
-		hw_app_cluster_reread(a, false);
+	bool follows = a->cluster && stream_of(a)->tail;
+	return follows &&
+	       (hw_redis_read_device(a->redis, id.text, id.len, true) == 0 || hw_app_cluster_reread(a, false));
 }
 
 /* Writes this run's sight record before the first load. If the store is emptied during the load, on_fenced() finds

@@ -98,9 +98,16 @@ static void on_events(void *arg, const struct hw_event_page *page)
 	hw_control_page(((struct hw_app *)arg)->control, page);
 }
 
+/* Called when Redis has a newer state of a device. A node that owns the device, but has not read the stream to its end,
+ * has not read this state. It must not write above it, so it drops its own state and reads the device again. */
 static void on_newer(void *arg, struct hw_ref ref, uint64_t stored_seq)
 {
-	hw_app_store_newer(arg, ref, stored_seq);
+	struct hw_app *a = arg;
+	const struct hw_device *d = hw_app_device(a, ref);
+	if (d && !hw_monitor_is_sole_writer(a->monitor, d) && hw_app_cluster_reread_device(a, hw_device_id(d)))
+		on_dropped(a, ref, d->seq);
+	else
+		hw_app_store_newer(a, ref, stored_seq);
 }
 
 static void on_link(void *arg, bool up, const char *why)
