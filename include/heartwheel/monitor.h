@@ -69,8 +69,7 @@ struct hw_monitor_conf {
 	bool canaries;             /* filters must prove that they deliver; false: no group is ever deaf */
 	bool as_published;         /* the broker keeps the sender's retain flag (MQTT 5). So only on the status topics
 	                            * of adopt_by does the flag show that a message is old */
-	const char *adopt_by;      /* the node whose retained statuses make devices known at the start; NULL: none;
-	                            * borrowed */
+	const char *adopt_by;      /* the node whose retained statuses are adopted at the start; NULL: none; borrowed */
 	int64_t blind_lasts_ms;    /* several nodes: if a group alone is blind for this long, its devices go to other
 	                            * nodes */
 	bool several;              /* one of several nodes: it decides for no partition until hw_monitor_role() */
@@ -95,29 +94,24 @@ struct hw_message {
 #define HW_UPSTREAM_SOURCE 0 /* only this source's messages are values of `while` topics */
 
 enum hw_out_kind {
-	HW_OUT_TRANSITION,    /* .transition */
-	HW_OUT_REFRESH,       /* .device: its keys in the store are due for a refresh */
-	HW_OUT_REFRESH_LIGHT, /* .device: like HW_OUT_REFRESH. But the device's keys live until after the next
-	                       * refresh in any case, so only its reported fields need to be written */
-	HW_OUT_STATUS,        /* .device: its retained status may have been replaced, and is pending again */
-	HW_OUT_MOVED,     /* .moved: without a store: a device has moved from a group to another. Its retained status
-	                   * is pending again, and the one on the old group's topic is out of date */
-	HW_OUT_BARRIER,   /* .barrier: publish this number on the barrier topic */
-	HW_OUT_BLIND,     /* .blind: blindness began or ended; or its cause is found only now: the broker refuses
-	                   * the barriers */
-	HW_OUT_RECONNECT, /* .source: nothing arrives on this connection; close and reopen it */
-	HW_OUT_REOPEN,    /* the broker does not answer on the barriers' connection; close and reopen it */
-	HW_OUT_KEY_CHECK, /* .device: check its key, and pass the answer to hw_monitor_key() */
-	HW_OUT_CANARY,    /* .canary: publish it (QoS 1, not retained) */
-	HW_OUT_CANARY_MISSING, /* .canary: it does not come back although barriers do; not reported again until a
-	                        * canary comes back */
+	HW_OUT_TRANSITION,     /* .transition */
+	HW_OUT_REFRESH,        /* .device: its keys in the store are due for a refresh */
+	HW_OUT_REFRESH_LIGHT,  /* .device: the same, but its keys outlive the next refresh: write its fields alone */
+	HW_OUT_STATUS,         /* .device: its retained status may have been replaced, and is pending again */
+	HW_OUT_MOVED,          /* .device, .left: without a store: HW_OUT_STATUS, and remove the old group's status */
+	HW_OUT_BARRIER,        /* .barrier: publish this number on the barrier topic */
+	HW_OUT_BLIND,          /* .blind: blindness began or ended, or the broker is found to refuse the barriers */
+	HW_OUT_RECONNECT,      /* .source: nothing arrives on this connection; close and reopen it */
+	HW_OUT_REOPEN,         /* the broker does not answer on the barriers' connection; close and reopen it */
+	HW_OUT_KEY_CHECK,      /* .device: check its key, and pass the answer to hw_monitor_key() */
+	HW_OUT_CANARY,         /* .canary: publish it (QoS 1, not retained) */
+	HW_OUT_CANARY_MISSING, /* .canary: it is not back although barriers are; not reported again until one is */
 	HW_OUT_DEAF,           /* .deaf: deafness of a group began or ended */
 	HW_OUT_UPSTREAM,       /* .upstream: the upstream of a group went down, or is up again */
 	HW_OUT_WHILE_UNKNOWN,  /* .upstream: the broker does not have the value of this topic any more */
 	HW_OUT_UNWRITTEN,      /* .device: the store may lack its state, even if it has this seq: raise the seq with
 	                          hw_monitor_adopt_seq(), and make the state pending */
-	HW_OUT_PARENTS,        /* .device: its parents or the labels of its group have changed, and the store has the
-	                        * old ones */
+	HW_OUT_PARENTS,        /* .device: the store has its old parents, or the old labels of its group */
 	HW_OUT_PARENT_HEARD,   /* .parent_heard: the first heartbeat of a parent after the device went offline */
 	HW_OUT_PROBE           /* .probe: send the device its group's probe; a lost probe is not repeated */
 };
@@ -132,13 +126,10 @@ enum hw_canary_answer {
 
 struct hw_out {
 	enum hw_out_kind kind;
+	uint16_t left; /* of HW_OUT_MOVED: the old group */
 	union {
 		struct hw_transition transition;
 		struct hw_ref device;
-		struct {
-			struct hw_ref device;
-			uint16_t group; /* the old group */
-		} moved;
 		uint64_t barrier;
 		unsigned source;
 		struct {
@@ -204,8 +195,7 @@ enum hw_refused {
 	HW_REFUSED_PARENT, /* a parent was ignored: invalid id, a circle, or HW_ANCESTORS_MAX ancestors or more */
 	HW_REFUSED_STORED, /* a value in the store is out of bounds: see hw_monitor_load() */
 	HW_REFUSED_PROPERTIES, /* a message that was discarded because its MQTT 5 properties are too long */
-	HW_REFUSED_STATUS,     /* without a store: after the start, a retained status of this node that is newer than
-	                        * the device's. Another program has published it, or the broker has delivered it late */
+	HW_REFUSED_STATUS,     /* without a store: after the start, a newer retained status of this node */
 	HW_REFUSED_KINDS
 };
 
@@ -245,7 +235,7 @@ struct hw_monitor_stats {
 	/* The last parent that was ignored: the device, and the reason. */
 	char parent_of[HW_ID_MAX + 1];
 	const char *parent_fault;
-	char status_id[HW_ID_MAX + 1]; /* id in the last HW_REFUSED_STATUS */
+	char status_id[HW_ID_MAX + 1]; /* in the last HW_REFUSED_STATUS */
 	uint16_t flagged_group;        /* group of the last HW_REFUSED_FLAGGED */
 	/* A message of another monitor or node on a heartbeat filter, for hw_monitor_left_out_logged(). */
 	bool left_out;
@@ -496,8 +486,6 @@ uint64_t hw_monitor_peer_messages(const struct hw_monitor *m);
 /* Returns the partitions whose devices are not all taken over yet. */
 struct hw_partitions hw_monitor_takes_over(const struct hw_monitor *m);
 bool hw_monitor_is_authoritative(const struct hw_monitor *m, const struct hw_device *d);
-/* Whether this node is authoritative for the device, or was until it began to hand the partition over. */
-bool hw_monitor_is_sole_writer(const struct hw_monitor *m, const struct hw_device *d);
 /* Returns the epoch of the fencing token with which this node owns the device; 0: a single node, or a watcher. */
 uint64_t hw_monitor_epoch(const struct hw_monitor *m, const struct hw_device *d);
 

@@ -104,11 +104,6 @@ bool hw_monitor_is_authoritative(const struct hw_monitor *m, const struct hw_dev
 	return hw_gate_is_authoritative(m, d);
 }
 
-bool hw_monitor_is_sole_writer(const struct hw_monitor *m, const struct hw_device *d)
-{
-	return hw_gate_is_sole_writer(m, hw_device_partition(d));
-}
-
 uint64_t hw_monitor_epoch(const struct hw_monitor *m, const struct hw_device *d)
 {
 	return m->conf.several ? m->gate.epoch[hw_device_partition(d)] : 0;

@@ -293,7 +293,8 @@ void hw_monitor_move(struct hw_monitor *m, struct hw_now now, uint32_t i, uint16
 
 void hw_monitor_left_topic(struct hw_monitor *m, uint32_t i, uint16_t group)
 {
-	hw_monitor_emit(m, &(struct hw_out){.kind = HW_OUT_MOVED, .moved = {hw_registry_ref(m->registry, i), group}});
+	hw_monitor_emit(
+		m, &(struct hw_out){.kind = HW_OUT_MOVED, .left = group, .device = hw_registry_ref(m->registry, i)});
 }
 
 void hw_monitor_reap(struct hw_monitor *m, struct hw_ref ref)

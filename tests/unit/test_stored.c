@@ -281,7 +281,7 @@ static size_t left(const struct world *v, unsigned group)
 {
 	size_t n = 0;
 	for (size_t k = 0; k < v->n_log; k++)
-		n += v->log[k].kind == HW_OUT_MOVED && v->log[k].moved.group == group;
+		n += v->log[k].kind == HW_OUT_MOVED && v->log[k].left == group;
 	return n;
 }
 

@@ -160,6 +160,12 @@ bool hw_app_cluster_withdraws_any(const struct hw_app *a)
 
 /* --- won and lost ------------------------------------------------------------------------------------------------- */
 
+bool hw_app_cluster_has_followed(const struct hw_app *a, const struct hw_device *d)
+{
+	unsigned p = hw_device_partition(d);
+	return !a->cluster || (hw_nodes_owns(a->cluster->nodes, p) && !hw_partitions_has(&gate_of(a)->waits, p));
+}
+
 static void own(struct hw_app *a, struct hw_now now, const struct hw_nodes_order *o)
 {
 	struct hw_cluster_gate *g = gate_of(a);

@@ -132,7 +132,7 @@ void hw_app_dispatch(struct hw_app *a, struct hw_now now, const struct hw_out *o
 		hw_app_set_status_pending(a, now, out->device);
 		break;
 	case HW_OUT_MOVED:
-		hw_old_topics_moved(a, now, out->moved.device, out->moved.group);
+		hw_old_topics_moved(a, now, out->device, out->left);
 		break;
 	case HW_OUT_BARRIER:
 		hw_app_barrier(a, now, out->barrier);

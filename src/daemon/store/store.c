@@ -104,7 +104,7 @@ static void on_newer(void *arg, struct hw_ref ref, uint64_t stored_seq)
 {
 	struct hw_app *a = arg;
 	const struct hw_device *d = hw_app_device(a, ref);
-	if (d && !hw_monitor_is_sole_writer(a->monitor, d) && hw_app_cluster_reread_device(a, hw_device_id(d)))
+	if (d && !hw_app_cluster_has_followed(a, d) && hw_app_cluster_reread_device(a, hw_device_id(d)))
 		on_dropped(a, ref, d->seq);
 	else
 		hw_app_store_newer(a, ref, stored_seq);
