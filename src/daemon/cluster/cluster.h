@@ -103,7 +103,7 @@ bool hw_app_may_publish(const struct hw_app *a, const struct hw_device *d);
 void hw_app_cluster_withdraw(struct hw_app *a, struct hw_ref device);
 /* Whether transitions of devices in this partition are still being withdrawn. */
 bool hw_app_cluster_withdraws(const struct hw_app *a, unsigned partition);
-/* Whether this node owns the device, and has read all that the previous owner has written. Always true without nodes. */
+/* Whether this node owns the device and has read all that the previous owner wrote. Always true without nodes. */
 bool hw_app_cluster_has_followed(const struct hw_app *a, const struct hw_device *d);
 /* Called when a write of this device has become pending (`pending`), or is no longer pending. */
 void hw_app_cluster_pending(struct hw_app *a, const struct hw_device *d, bool pending);
