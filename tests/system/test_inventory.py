@@ -515,6 +515,30 @@ def test_imports_at_two_nodes(env):
             assert e["labels"].get(e["source"]) == "x", e
 
 
+def test_connections_that_break_during_imports(env):
+    """A node puts its own changes into the table by the script's answer. If the answer is lost, it reads them."""
+    nodes, ended = Pair(env).nodes, threading.Event()
+    rows = {k: "id,name\n" + "".join("d-%d,%s %d\n" % (j, k, j) for j in r) for k, r in (("a", range(9000)), ("b", range(6000, 15000)))}
+
+    def repeat(k, d):
+        def whole():
+            last = ended.is_set()
+            rows[k] = rows[k].replace("," + k, ",x" + k) if "," + k in rows[k] else rows[k].replace(",x" + k, "," + k)
+            return put(d, rows[k], "?prune=1&force=1&source=" + k).status == 200 and last
+        wait_until(whole, 60, "an import without a break")
+    threads = [threading.Thread(target=repeat, args=(k, d)) for k, d in zip("ab", nodes)]
+    for t in threads:
+        t.start()
+    for _ in range(6):
+        time.sleep(0.4)
+        env.redis.execute_command("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
+    ended.set()
+    for t in threads:
+        t.join()
+    wait_equal(env, nodes)
+    assert stored(env).keys() == {"d-%d" % j for j in range(15000)}
+
+
 def test_prune_keeps_what_another_node_has_imported(env):
     """An import finds the entries to prune, and writes its rows first. Meanwhile another node imports such an entry."""
     a, b = Pair(env).nodes

@@ -43,28 +43,40 @@ const char *hw_inventory_group_name(const struct hw_app *a, struct hw_id id)
 
 /* --- store = memory --------------------------------------------------------------- */
 
+/* Whether the table has this entry, which hw_entry_print() has written, apart from its since_ms. */
+static bool is_stored(const struct hw_expected_view *v, struct hw_id entry)
+{
+	struct hw_expected_entry e;
+	size_t n = hw_entry_outline(&e, entry.text, entry.len);
+	return v->text.len == n + 1 && memcmp(v->text.text, entry.text, n) == 0 && strcmp(v->source, e.source) == 0;
+}
+
+static uint8_t set(struct hw_app *a, const struct hw_inventory_item *it, uint32_t i)
+{
+	struct hw_expected_view v = {0};
+	if (i != HW_NIL)
+		v = hw_expected_at(hw_monitor_expected(a->monitor), i);
+	if (i != HW_NIL && (it->kind == HW_INVENTORY_MISSING || is_stored(&v, it->entry)))
+		return HW_INVENTORY_SAME;
+	hw_inventory_take_own(a, it->id, it->entry, false);
+	return i == HW_NIL ? HW_INVENTORY_ADDED : HW_INVENTORY_CHANGED;
+}
+
 static uint8_t change(struct hw_app *a, const struct hw_inventory_item *it)
 {
 	struct hw_expected *e = hw_monitor_expected(a->monitor);
 	uint32_t i = hw_expected_find(e, it->id.text, it->id.len);
-	char before[HW_ENTRY_JSON_MAX], after[HW_ENTRY_JSON_MAX];
+	char before[HW_ENTRY_JSON_MAX];
+	if (it->kind != HW_INVENTORY_REMOVE)
+		return set(a, it, i);
 	size_t n = i == HW_NIL ? 0 : hw_inventory_json(a, i, before);
-	if (it->kind == HW_INVENTORY_REMOVE &&
-	    (i == HW_NIL || (it->entry.len > 0 && (it->entry.len != n || memcmp(it->entry.text, before, n) != 0))))
+	if (i == HW_NIL || (it->entry.len > 0 && (it->entry.len != n || memcmp(it->entry.text, before, n) != 0)))
 		return HW_INVENTORY_ABSENT;
-	if (it->kind == HW_INVENTORY_MISSING && i != HW_NIL)
-		return HW_INVENTORY_SAME;
-	if (it->kind == HW_INVENTORY_REMOVE && hw_expected_at(e, i).state == HW_EXPECTED_UNSEEN)
+	if (hw_expected_at(e, i).state == HW_EXPECTED_UNSEEN)
 		hw_inventory_publish(a, it->id, HW_STATE_FORGOTTEN, HW_REASON_OPERATOR, hw_app_now().wall_ms,
 		                     (struct hw_stream_id){0});
-	hw_inventory_take(a, it->id, it->kind == HW_INVENTORY_REMOVE ? (struct hw_id){0} : it->entry, false);
-	if (it->kind == HW_INVENTORY_REMOVE)
-		return HW_INVENTORY_REMOVED;
-	uint32_t now = hw_expected_find(e, it->id.text, it->id.len);
-	size_t len = now == HW_NIL ? 0 : hw_inventory_json(a, now, after);
-	if (len == n && memcmp(before, after, n) == 0)
-		return HW_INVENTORY_SAME;
-	return i == HW_NIL ? HW_INVENTORY_ADDED : HW_INVENTORY_CHANGED;
+	hw_inventory_take(a, it->id, (struct hw_id){0}, false);
+	return HW_INVENTORY_REMOVED;
 }
 
 static int change_all(struct hw_app *a, const struct hw_inventory_item *items, unsigned n, hw_inventory_applied *fn,

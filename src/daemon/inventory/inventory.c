@@ -40,7 +40,7 @@ static void on_reading(void *arg)
 static void on_entry(void *arg, struct hw_id id, struct hw_id entry, bool own)
 {
 	if (own)
-		hw_inventory_take_own(arg, id, entry);
+		hw_inventory_take_own(arg, id, entry, true);
 	else
 		hw_inventory_take(arg, id, entry, true);
 }

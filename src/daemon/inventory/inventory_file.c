@@ -85,20 +85,23 @@ static int read_file(struct hw_app *a, FILE *f, const char *path)
 
 static bool write_entry(struct hw_app *a, FILE *f, struct hw_id id)
 {
-	char json[HW_ENTRY_JSON_MAX], line[HW_ENTRY_JSON_MAX + 6 * HW_ID_MAX + 64];
+	char line[HW_ENTRY_JSON_MAX + 6 * HW_ID_MAX + 64];
 	struct hw_expected *e = hw_monitor_expected(a->monitor);
 	uint32_t i = hw_expected_find(e, id.text, id.len);
-	size_t len = i == HW_NIL ? 0 : hw_inventory_json(a, i, json);
 	struct hw_json j;
 	hw_json_begin_text(&j, line, sizeof(line));
 	hw_json_open(&j, '{');
 	hw_json_bytes(&j, "id", id.text, id.len);
-	if (len == 0)
+	if (i == HW_NIL) {
 		hw_json_bool(&j, "removed", true);
-	else if (hw_expected_at(e, i).state == HW_EXPECTED_UNSEEN)
-		hw_json_int(&j, "unseen_ms", hw_expected_at(e, i).at_ms);
-	if (len > 0)
-		hw_json_members(&j, json, len);
+	} else {
+		struct hw_expected_view v = hw_expected_at(e, i);
+		if (v.state == HW_EXPECTED_UNSEEN)
+			hw_json_int(&j, "unseen_ms", v.at_ms);
+		hw_json_members(&j, v.text.text, v.text.len);
+		hw_json_text(&j, "source", v.source);
+		hw_json_int(&j, "since_ms", v.since_ms);
+	}
 	hw_json_close(&j, '}');
 	return hw_json_end_text(&j) >= 0 && fprintf(f, "%s\n", line) >= 0 && !ferror(f);
 }

@@ -53,7 +53,7 @@ int hw_inventory_group(struct hw_app *a, struct hw_id id, const struct hw_expect
 /* Puts a stored entry into the table. If `json` has no text, the id is no longer expected. */
 void hw_inventory_take(struct hw_app *a, struct hw_id id, struct hw_id json, bool replaces_since);
 /* Like hw_inventory_take(), for an entry that hw_entry_print() has written, as it writes a million in an import. */
-void hw_inventory_take_own(struct hw_app *a, struct hw_id id, struct hw_id json);
+void hw_inventory_take_own(struct hw_app *a, struct hw_id id, struct hw_id json, bool replaces_since);
 /* Sets since when an id is unseen; 0: it is not. */
 void hw_inventory_take_unseen(struct hw_app *a, struct hw_id id, int64_t since_ms);
 /* Writes the whole entry as JSON. Returns its length; 0: the entry is malformed. */

@@ -153,6 +153,11 @@ static void remove_entry(struct hw_app *a, struct hw_id id, uint32_t i)
 		write_description(a, id);
 }
 
+static int64_t present_since(const struct hw_app *a, uint32_t i)
+{
+	return i != HW_NIL ? hw_expected_at(table(a), i).since_ms : hw_app_trusted_ms(a);
+}
+
 void hw_inventory_take(struct hw_app *a, struct hw_id id, struct hw_id json, bool replaces_since)
 {
 	struct hw_expected_entry entry;
@@ -163,11 +168,11 @@ void hw_inventory_take(struct hw_app *a, struct hw_id id, struct hw_id json, boo
 		return;
 	}
 	if (!replaces_since)
-		entry.since_ms = i != HW_NIL ? hw_expected_at(table(a), i).since_ms : hw_app_trusted_ms(a);
+		entry.since_ms = present_since(a, i);
 	put(a, id, i, &entry, values_of(&entry, values));
 }
 
-void hw_inventory_take_own(struct hw_app *a, struct hw_id id, struct hw_id json)
+void hw_inventory_take_own(struct hw_app *a, struct hw_id id, struct hw_id json, bool replaces_since)
 {
 	struct hw_expected_entry entry;
 	char values[HW_ENTRY_JSON_MAX];
@@ -179,6 +184,8 @@ void hw_inventory_take_own(struct hw_app *a, struct hw_id id, struct hw_id json)
 	size_t n = hw_entry_outline(&entry, json.text, json.len);
 	memcpy(values, json.text, n);
 	values[n] = '}';
+	if (!replaces_since)
+		entry.since_ms = present_since(a, i);
 	put(a, id, i, &entry, (struct hw_id){values, n + 1});
 }
 
