@@ -417,10 +417,11 @@ static bool sweep(struct hw_monitor *m, struct hw_now now, unsigned *budget)
 }
 
 /*
- * Returns the time within which all online devices are refreshed while the monitor is blind: a third of the shortest
- * time to live. The wheel stands still then, and so do its refreshes, but the keys still expire. Refreshes are skipped
- * only if the time to live is at least four timeouts. A skipped refresh then leaves at least half of the time to live.
- * A third of it passes until the last device is refreshed, so a sixth is left.
+ * Returns the time within which all online devices are refreshed while the monitor is blind, or while suspects wait for
+ * long: a third of the shortest time to live. In blindness the wheel stands still, and so do its refreshes, but the
+ * keys still expire. Refreshes are skipped only if the time to live is at least four timeouts. A skipped refresh then
+ * leaves at least half of the time to live. A third of it passes until the last device is refreshed, so a sixth is
+ * left.
  */
 int64_t hw_monitor_refresh_within_ms(const struct hw_monitor *m)
 {
@@ -442,17 +443,33 @@ static int64_t refresh_chunk_ns(const struct hw_monitor *m, struct hw_now now)
 	return within_ms * HW_NS_PER_MS / chunks;
 }
 
-static bool refreshing_blind(const struct hw_monitor *m)
+/* Whether suspects wait for a late barrier. A suspect is not refreshed, whether it sends or not, until its barriers are
+ * back. If that takes as long as the key lives, the key of a device that sends would expire. */
+static bool waits_long(const struct hw_monitor *m, struct hw_now now)
 {
-	return hw_monitor_is_blind(m) && !m->conf.loading && m->stats.count[HW_STATE_ONLINE] > 0;
+	return m->suspects.head != HW_NIL && now.mono.ns >= hw_sight_late_at(&m->sight).ns;
+}
+
+/* Whether the wheel stands still although the monitor is not blind. If the monitor finds out late that it was blind,
+ * the seeing clock goes back, and the wheel waits until the clock is where it was. */
+static bool wheel_waits(const struct hw_monitor *m, struct hw_now now)
+{
+	return m->wheel.cursor > hw_tick_ceil(hw_monitor_seen(m, now)).n + HW_TICKS_PER_S;
+}
+
+/* Whether all online devices are refreshed at a pace of their own. */
+static bool refreshing(const struct hw_monitor *m, struct hw_now now)
+{
+	return m->stats.count[HW_STATE_ONLINE] > 0 && !m->conf.loading &&
+	       (hw_monitor_is_blind(m) || waits_long(m, now) || wheel_waits(m, now));
 }
 
 /* Refreshes the next chunk. Each chunk's time follows from the planned time of the chunk before, so that slightly
  * late turns do not make the whole round longer. */
-static void refresh_blind(struct hw_monitor *m, struct hw_now now)
+static void refresh_all(struct hw_monitor *m, struct hw_now now)
 {
 	uint32_t bound = hw_registry_bound(m->registry);
-	if (!refreshing_blind(m))
+	if (!refreshing(m, now))
 		return;
 	int64_t chunk_ns = refresh_chunk_ns(m, now), late_ns = now.mono.ns - m->refreshed.ns - chunk_ns;
 	if (late_ns < 0)
@@ -501,7 +518,7 @@ bool hw_monitor_next(struct hw_monitor *m, struct hw_now now, unsigned *budget, 
 		;
 	if (hw_monitor_caused(m, out) || step_sight(m, now, out) || step_hearing(m, now, out))
 		return true;
-	refresh_blind(m, now);
+	refresh_all(m, now);
 	count_up(m);
 	return hw_monitor_caused(m, out);
 }
@@ -532,7 +549,11 @@ bool hw_monitor_due(const struct hw_monitor *m, struct hw_now now, struct hw_mon
 		struct hw_mono due = hw_mono_add(now.mono, wait_ns > 0 ? wait_ns : 0);
 		*at = due.ns < at->ns ? due : *at;
 	}
-	if (refreshing_blind(m)) {
+	if (head != HW_NIL) {
+		struct hw_mono late = hw_sight_late_at(&m->sight);
+		*at = late.ns > now.mono.ns && late.ns < at->ns ? late : *at;
+	}
+	if (refreshing(m, now)) {
 		struct hw_mono refresh = hw_mono_add(m->refreshed, refresh_chunk_ns(m, now));
 		*at = refresh.ns < at->ns ? refresh : *at;
 	}

@@ -16,6 +16,7 @@
 #define ORDER_OUT 4 /* unless more than so many barriers are out */
 /* Messages may be lost in a longer pause, because keepalives may have run out. */
 #define LOSSY_AFTER_NS     (5 * HW_NS_PER_S)
+#define LATE_NS            HW_NS_PER_S           /* after which a barrier that is not back is late */
 #define KEEPALIVE_LEAST_NS (3 * HW_NS_PER_S / 2) /* the shortest keepalive is 1 s, and brokers add half of it */
 #define RECONNECT_MAX_NS   (60 * HW_NS_PER_S)
 /* A number of barrier timeouts. No backlog is older than this time, so a barrier that is not back by then was
@@ -348,6 +349,13 @@ struct hw_mono hw_sight_grace_end(const struct hw_sight *s)
 		if (s->blind.active >> c & 1)
 			end = hw_mono_later(end, s->hold[c]);
 	return end;
+}
+
+struct hw_mono hw_sight_late_at(const struct hw_sight *s)
+{
+	uint64_t back = back_on_all(s);
+	bool is_out = all_up(s) && s->sent > back && s->sent - back < HW_BARRIERS_KEPT;
+	return is_out ? hw_mono_add(sent_at(s, back + 1), LATE_NS) : HW_MONO_NEVER;
 }
 
 bool hw_sight_all_up(const struct hw_sight *s)

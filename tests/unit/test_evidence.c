@@ -704,6 +704,39 @@ START_TEST(test_everybody_is_refreshed_while_blind)
 }
 END_TEST
 
+/* Beats of one device for a time, 100 ms apart. Returns how often its keys were refreshed. */
+static unsigned refreshes_in(struct world *v, int64_t ns)
+{
+	v->n_log = 0;
+	for (int64_t end = v->now.mono.ns + ns; v->now.mono.ns < end;) {
+		world_beat(v, "a", "");
+		world_pass(v, 100 * MS);
+	}
+	return (unsigned)world_count(v, HW_OUT_REFRESH, 0);
+}
+
+/* A device that sends has its keys refreshed while its barriers are late, and while the wheel waits: here the barriers
+ * of four seconds were lost, which the monitor notices only when a later one comes back. */
+START_TEST(test_keys_of_a_device_that_sends_live_on)
+{
+	struct hw_monitor_conf conf = world_conf();
+	struct hw_group_spec group = world_group("default", 1000);
+	struct world *v = world_new(&conf, &group, 1);
+	world_connect(v);
+	ck_assert_uint_ge(refreshes_in(v, 8 * S), 4);
+	v->swallow = true;
+	refreshes_in(v, 1500 * MS);
+	ck_assert_uint_ge(refreshes_in(v, 3 * S), 1);
+	ck_assert(!hw_blind_now(hw_monitor_blind(v->m)));
+	v->swallow = false;
+	hw_monitor_barrier(v->m, v->now, 0, hw_monitor_stats(v->m)->barriers_sent);
+	ck_assert(hw_monitor_blind(v->m)->ended_lossy);
+	ck_assert_uint_ge(refreshes_in(v, 3500 * MS), 1);
+	ck_assert(world_is(v, "a", HW_STATE_ONLINE));
+	world_free(v);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("evidence");
@@ -736,6 +769,7 @@ int main(void)
 	tcase_add_test(tc, test_a_silent_connection_of_barriers_blinds);
 	tcase_add_test(tc, test_a_slow_broker_does_not_blind);
 	tcase_add_test(tc, test_everybody_is_refreshed_while_blind);
+	tcase_add_test(tc, test_keys_of_a_device_that_sends_live_on);
 	suite_add_tcase(suite, tc);
 	return suite_run(suite);
 }
