@@ -23,7 +23,7 @@ int64_t hw_monitor_lossy_end_ns(const struct hw_monitor *m, uint16_t group)
 	return end.ns > own_ns ? end.ns : own_ns;
 }
 
-/* The returned time does not include the end of the last lossy blindness: hw_monitor_deadline() adds it. */
+/* Ignores the end of the last lossy blindness. hw_monitor_deadline() takes the end into account. */
 int64_t hw_monitor_silent_from(const struct hw_monitor *m, const struct hw_device *d)
 {
 	int64_t from = d->last_seen_ns;

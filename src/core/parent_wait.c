@@ -35,9 +35,9 @@ static const struct hw_device *online(const struct hw_monitor *m, const struct h
 	return d && hw_device_state(d) == HW_STATE_ONLINE ? d : NULL;
 }
 
-/* If a parent was heard again after a silence of more than half its timeout, stores the time. The silence is found only
- * if a check falls into it after that half. Checks are a second apart, so a silence that is less than a second longer
- * may be missed. */
+/* If a parent has sent a heartbeat after a silence of more than half its timeout, stores the time of the heartbeat. The
+ * silence is found only if a check happens after half the timeout and before the heartbeat. A silence that exceeds the
+ * half by less than a second may be missed, because a check happens only once a second. */
 static void check_parent(struct hw_monitor *m, struct hw_now now, struct hw_parent *p)
 {
 	const struct hw_device *d = online(m, p);
@@ -49,7 +49,7 @@ static void check_parent(struct hw_monitor *m, struct hw_now now, struct hw_pare
 	p->silent = now.mono.ns / HW_NS_PER_MS - p->heard_ms > hw_monitor_timeout_ms(m, d) / 2;
 }
 
-/* Returns how long the devices that depend on a parent may take to come back after it. */
+/* Returns how long the devices that depend on a parent may take to come back after the parent. */
 static int64_t settle_ms(const struct hw_monitor *m, uint32_t i)
 {
 	int64_t longest_ms = 0;

@@ -101,8 +101,8 @@ static bool is_monitors(const struct hw_value found[FIELDS])
 	       (is_bool(&found[ONLINE]) || found[CANARY].kind == HW_VALUE_TRUE || found[CLUSTER].kind == HW_VALUE_TEXT);
 }
 
-/* Finds the fields for which the group configures a path. A monitor's own message always has its fields under their
- * usual names. */
+/* Replaces the fields for which the group configures a path by the values at that path. Skips a message that a monitor
+ * published, because its fields always have the usual names. */
 static void collect_fields(const struct hw_object *object, struct hw_value found[FIELDS], const struct hw_reading *how)
 {
 	if (!how || (how->n == 0 && !how->plain) || is_monitors(found))

@@ -29,8 +29,9 @@ static bool has_goodbye(const struct hw_device *d)
 	return d->flags & HW_FLAG_GOODBYE;
 }
 
-/* Decides when loading is over and the store has no record of the device. A heartbeat cancels its goodbye: no
- * barrier has proven the goodbye, and at the start any will may come from a broker that stood still. */
+/* Decides about a device when loading is over and the store has no record of the device. If this run has received both
+ * a heartbeat and a goodbye of the device, the device is online: no barrier has proven the goodbye. Just after the
+ * start, a will may also be the result of a standstill of the broker. */
 static struct hw_verdict on_settled(const struct hw_device *d, const struct hw_evidence *e)
 {
 	if (hw_device_state(d) != HW_STATE_PROVISIONAL)
@@ -39,8 +40,8 @@ static struct hw_verdict on_settled(const struct hw_device *d, const struct hw_e
 	return is_all ? offline(HW_REASON_WILL, -1) : online();
 }
 
-/* Decides about a heartbeat or a key of a device. A goodbye that came over MQTT stays, although the device's key
- * still exists. */
+/* Decides about a heartbeat or a key of a device. A heartbeat cancels a goodbye that came over MQTT. An existing key
+ * does not cancel it. */
 static struct hw_verdict on_life(const struct hw_device *d, const struct hw_evidence *e)
 {
 	switch (hw_device_state(d)) {

@@ -27,7 +27,8 @@ int hw_top_put_whole(const struct hw_top_view *f, int y, int x, attr_t attribute
 /* Writes the first line of a part: its title, and a remark on the right. */
 void hw_top_heading(const struct hw_top_view *f, struct hw_top_box b, const char *title, const char *remark);
 
-/* In top_list.c: draws the list of devices. Sets f->page, and moves the choice to where its device is now. */
+/* Draws the list of devices (in top_list.c). Sets f->page, and sets f->at to the row in which the chosen device is
+ * now. */
 void hw_top_draw_list(struct hw_top_view *f, const struct hw_board *b, struct hw_top_box at);
 
 #endif

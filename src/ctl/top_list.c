@@ -82,7 +82,7 @@ static void draw_row(const struct hw_top_view *f, struct hw_top_box at, const in
 	}
 }
 
-/* Keeps the same device chosen when it moves. */
+/* Keeps the same device chosen when it moves to another row. */
 static void follow_choice(struct hw_top_view *f, const struct hw_board *b)
 {
 	size_t found = *f->chosen ? hw_board_find(b, f->chosen) : 0;

@@ -33,7 +33,7 @@ void hw_top_view_end(void);
 
 void hw_top_view_draw(struct hw_top_view *f, const struct hw_board *b);
 
-/* Moves the choice by `by` rows, at most to either end. */
+/* Chooses the device `by` rows below, or above if `by` is negative; at most the last or the first device. */
 void hw_top_view_move(struct hw_top_view *f, const struct hw_board *b, long by);
 /* Chooses the first row. */
 void hw_top_view_home(struct hw_top_view *f);

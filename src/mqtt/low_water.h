@@ -6,7 +6,7 @@
  * the thread, the broker would find one message to read instead of ten, and would be slower.
  *
  * A broker without TCP_NODELAY (mosquitto's default) sends the second acknowledgement only when the next message shows
- * it that the first has arrived. Waiting gains nothing there, because its acknowledgements arrive in batches anyway.
+ * that the first one has arrived. Waiting gains nothing there, because the acknowledgements arrive in batches anyway.
  *
  * While the broker is silent, waiting is useless too: each wait would end in a useless wake-up. So after VAIN_MOST such
  * waits, the first byte wakes the thread. After that, bytes are gathered again.
@@ -26,14 +26,15 @@ struct hw_low_water {
 	unsigned vain;   /* consecutive waits in which no byte came */
 };
 
-/* A new connection. */
+/* Called for each new connection. */
 void hw_low_water_begin(struct hw_low_water *w);
-/* A status was acknowledged: the broker is not silent. */
+/* Called when a status was acknowledged: the broker is not silent. */
 void hw_low_water_answered(struct hw_low_water *w);
 /* Called before the wait. `acks`: the number of acknowledgements to gather; 0: any data of at least `least` bytes
  * wakes the thread. */
 void hw_low_water_set(struct hw_low_water *w, int fd, unsigned acks, size_t least);
-/* Called after the wait. `came`: the socket became readable. */
+/* Called after the wait. Notes whether the wait for several acknowledgements was worthwhile. hw_low_water_set() uses
+ * the note. `came`: poll() reported an event on the socket. */
 void hw_low_water_judge(struct hw_low_water *w, int fd, bool came);
 
 #endif

@@ -207,8 +207,8 @@ static int prepare(struct hw_link *l)
 /* --- events of the connection */
 
 /*
- * Reads the clock, and reports a stall if this call is later than planned. Each caller plans the next call: at once,
- * unless the thread is about to wait. So no stall is missed.
+ * Reads the clock, and reports a stall if this call is later than planned. Plans the next call for now. A caller that
+ * is about to wait plans the call for the end of the wait instead. So no stall is missed.
  */
 static int64_t watch_clock(struct hw_reader *r)
 {
@@ -386,7 +386,8 @@ static void read_all(struct hw_reader *r)
 	}
 }
 
-/* Returns the timeout of poll(). A message ends the idle state; a barrier does not end it. */
+/* Returns the timeout of poll(). An open connection without data gets LULL_MS, or, if the reader is idle (LULLS), the
+ * time until hw_link_tend() is due. A device's message ends the idle state; a barrier does not end it. */
 static int timeout_ms(struct hw_reader *r, int64_t now)
 {
 	uint64_t messages = counted(&r->messages);

@@ -16,7 +16,7 @@
  *
  * So at most one of two owners publishes statuses of p. The presence of one of them reaches the broker first. The other
  * owner reads this presence before its own barrier is back. If that presence has a greater token than its own, the
- * other owner withdraws its claim. If the token is lesser, it evicts that node.
+ * other owner withdraws its claim. If the token is lesser, the other owner evicts that node.
  *
  * After a session has met these conditions, statuses are published whatever happens to Redis. If the session is lost,
  * all conditions must be proven again. If reader 0 was lost or may have lost messages, a new renewal is not needed, but
@@ -112,7 +112,8 @@ uint64_t hw_fence_publish(struct hw_fence *f);
 /* Called when the broker has acknowledged a presence. Ignores an acknowledgement from an earlier session. */
 void hw_fence_acked(struct hw_fence *f, uint64_t number);
 
-/* Whether to send a barrier now, without waiting for the regular one. True once in HW_FENCE_RETRY_NS. */
+/* Returns true if a proof needs a barrier now. The caller then sends a barrier at once, and does not wait for the
+ * regular one. For the same proof, returns true again after HW_FENCE_RETRY_NS at the earliest. */
 #define HW_FENCE_RETRY_NS (2 * HW_NS_PER_S)
 bool hw_fence_ask_barrier(struct hw_fence *f, struct hw_mono now);
 /* hw_fence_barrier_sent(): a barrier was handed to the publisher. hw_fence_barrier_back(): it is back on every reader.

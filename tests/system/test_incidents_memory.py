@@ -119,7 +119,7 @@ def test_heartwheeld_restarts_while_a_gateway_is_offline(site):
         s.daemon.start()
         if both:
             s.alert.start()
-        wait_until(lambda: s.alert.log().count("heartwheeld has listed its offline devices") >= 2 + both, what="the devices to be listed")
+        wait_until(lambda: s.alert.log().count("the list of heartwheeld's offline devices was read") >= 2 + both, what="the devices to be listed")
         s.wait_state("offline", "g1", *CHILDREN)
     wait_until(lambda: [i for i in s.alert.incidents() if i["unreachable"] == 4], what="all members")
     assert s.inbox.news() == [("opened", "g1")], s.inbox.news()

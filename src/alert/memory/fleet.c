@@ -243,7 +243,8 @@ static void end_list(struct hw_alert_fleet *f)
 	drop_waiting(f, true);
 	if (f->app->engine)
 		hw_alert_on_gap(f->app);
-	hw_log(f->app->log, HW_LOG_INFO, "heartwheeld has listed its offline devices");
+	hw_log(f->app->log, HW_LOG_INFO,
+	       "the list of heartwheeld's offline devices was read; incidents are updated from it");
 }
 
 static void on_list(void *arg, long status, const char *body, size_t len);

@@ -24,8 +24,8 @@ void hw_app_broker_free(struct hw_app *a);
 
 /* Starts the publisher and the readers. hw_app_broker_close() frees them, also after an error. Returns 0 or -errno. */
 int hw_app_dial(struct hw_app *a);
-/* Like hw_app_dial(), but called in the loop. If it has connected before, does nothing. If it fails, the daemon
- * stops. */
+/* Like hw_app_dial(), but called while the loop runs. Does nothing if the publisher has been started already, or if the
+ * daemon is stopping. On an error, stops the daemon. */
 void hw_app_dial_late(struct hw_app *a);
 
 /* --- the publisher */

@@ -133,7 +133,9 @@ void hw_app_cluster_asked(struct hw_app *a, const char *text, size_t len)
 	else if (answers)
 		take_answer(a, message);
 	else
-		hw_log(a->log, HW_LOG_DEBUG, "nodes: a request of an unknown kind was ignored: %.*s",
+		hw_log(a->log, HW_LOG_DEBUG,
+		       "nodes: a request of an unknown kind was ignored; check that all nodes run the same version: "
+		       "%.*s",
 		       (int)(len < 100 ? len : 100), text);
 	cJSON_Delete(message);
 }

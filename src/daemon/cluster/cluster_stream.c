@@ -192,7 +192,8 @@ static bool is_whole(struct hw_app *a, bool has_record)
 	return !hw_redis_doubts(a->redis) && whole;
 }
 
-/* Called when all changes of the store before this request have been reported. */
+/* Called when Redis has executed all commands that this node sent before the reread. Begins the reread, unless the
+ * connection was lost (`known` is false). */
 static void on_fenced(void *arg, bool known, bool has_record)
 {
 	struct hw_app *a = arg;
@@ -225,8 +226,8 @@ static void begin(struct hw_app *a)
 		s->reading = HW_CLUSTER_READ;
 }
 
-/* Called when the store was read. During the reading, the store and the stream may have been emptied or replaced by
- * those of another Redis. */
+/* Called with the result of the fence after the store was read. If Redis was emptied or replaced meanwhile, or if the
+ * connection was lost, the store is read again. */
 static void on_proven(void *arg, bool known, bool has_record)
 {
 	struct hw_app *a = arg;

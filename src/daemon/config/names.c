@@ -48,7 +48,8 @@ bool hw_names_has(const char *text, const char *end, const char *name, size_t le
 	return false;
 }
 
-/* Finds the first name of `id` that the template does not have. Returns false if there is none. */
+/* Finds the first {name} in `id` that is missing in the template from `text` to `end`. Returns false if none is
+ * missing. */
 static bool find_missing(const char *id, const char *text, const char *end, const char **name, size_t *len)
 {
 	bool several;
@@ -58,7 +59,8 @@ static bool find_missing(const char *id, const char *text, const char *end, cons
 	return false;
 }
 
-/* Finds a name that the id does not use. A filter may have an unused {id}, which then acts like a `+`. */
+/* Finds the first {name} in the template that is missing in `id`. Unless `all` is set, {id} may be missing there: in a
+ * filter it then acts like a `+`. */
 static bool find_unused(const char *text, const char *end, const char *id, bool all, const char **name, size_t *len)
 {
 	bool several;

@@ -193,8 +193,8 @@ static void report_closings(struct hw_app *a)
 		return;
 	a->reports->closings_logged = r.closings;
 	hw_log_limited(a->log, HW_LIMIT_GUESSES, HW_LOG_WARNING,
-	               "%d wrong API tokens came from %s; only right tokens are accepted from there for a minute; see "
-	               "[http] users",
+	               "%d wrong API tokens came from %s; further wrong tokens from there are answered with 429 for a "
+	               "minute; see [http] users",
 	               HW_ATTEMPTS_MAX, r.last_closed);
 }
 

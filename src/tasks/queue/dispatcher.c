@@ -322,8 +322,8 @@ static const struct hw_task_id *task_of(const struct kept *k)
 	return k->kind == HW_DISPATCH_ANSWER ? &k->answer.task : &k->seen.task;
 }
 
-/* Appends a kept request to a call. Watched messages are processed in their order, so one call may contain several
- * messages of the same task. */
+/* Appends a kept request to the open call of its kind. A call contains at most one answer about each task. It may
+ * contain several watched messages about a task, because Redis processes them in the order of the call. */
 static int put_kept(struct hw_dispatcher *d, struct kept *k)
 {
 	struct call *c = room(d, k->kind, k->kind == HW_DISPATCH_ANSWER ? task_of(k) : NULL);
