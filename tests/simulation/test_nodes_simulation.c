@@ -75,13 +75,11 @@ START_TEST(test_no_seed_breaks_a_promise)
 END_TEST
 
 /* Seeds that broke a promise. 1320119: a node wrote entries again for devices that only another node hears. 1520330: a
- * node read a device as it was before its own write, and wrote the older state above its own newer one; the node reads
- * the device again, and no other. */
+ * node read a device as it was before its own write, and wrote the older state above its own newer one. */
 START_TEST(test_no_known_seed_breaks_a_promise)
 {
 	static const uint64_t seeds[] = {1320119, 1520330, 1601840};
 	ck_assert_uint_eq(run(seeds[_i], &as_drawn), 0);
-	ck_assert(w.count.reads > 0 || seeds[_i] != 1520330);
 }
 END_TEST
 
@@ -104,6 +102,8 @@ START_TEST(test_no_scene_breaks_a_promise)
 	for (uint64_t seed = 1; seed <= (few() ? 1 : 10); seed++)
 		breaches += run(seed, &k);
 	ck_assert_msg(breaches == 0, "%s: %u breaches", nw_scene_name(k.scene), breaches);
+	/* Each device whose newest state the node has not read is read again, by itself. */
+	ck_assert(w.count.reads > 0 || k.scene != NW_BEHIND_THE_STREAM);
 }
 END_TEST
 
