@@ -188,7 +188,7 @@ struct hw_published {
 	/* has_old: the outbox has entries of an earlier version. removes_old: the outbox is being read, to remove
 	 * them */
 	bool has_old, removes_old;
-	int64_t reported_ms;
+	int64_t reported_ms, unusable_ms; /* when a refused write, and a value that is not a P, were last reported */
 };
 
 struct hw_load {

@@ -44,7 +44,7 @@ static void refused(struct hw_redis *r, const char *error)
 	hw_trouble_text(error, why);
 	snprintf(text, sizeof(text),
 	         "%.250s cannot be written, so after the next start, states that the broker has not acknowledged are "
-	         "not published before all others: %.380s",
+	         "not published before all others, and with republish_rate = 0 not at all: %.380s",
 	         r->keys.published, why);
 	hw_refusal_log(r, &p->reported_ms, text);
 }
@@ -166,15 +166,23 @@ bool hw_redis_published_idle(const struct hw_redis *r)
 
 /* --- reading ----------------------------------------------------------------------------------------------------- */
 
-/* Returns P. A P ahead of the clock is valid: the clock may be wrong, and the next transition lowers such a P. */
-static uint64_t value_of(const redisReply *e)
+/* Returns P. A P ahead of the clock is valid: the clock may be wrong, and the next transition lowers such a P. If the
+ * value is not a P, returns 0: the broker may lack each status. */
+static uint64_t value_of(struct hw_redis *r, const redisReply *name, const redisReply *e)
 {
 	const char *at = e->str;
+	char text[HW_TROUBLE_TEXT];
 	uint64_t p;
-	if (e->type != REDIS_REPLY_STRING || hw_claims_number(&at, e->str + e->len, HW_SINCE_MAX, &p) < 0 ||
-	    at != e->str + e->len)
-		return HW_PUBLISHED_UNKNOWN;
-	return p;
+	if (e->type == REDIS_REPLY_STRING && hw_claims_number(&at, e->str + e->len, HW_SINCE_MAX, &p) == 0 &&
+	    at == e->str + e->len)
+		return p;
+	snprintf(text, sizeof(text),
+	         "the value of field '%.3s' of %.250s cannot be used, so each state is published again; find the "
+	         "program "
+	         "that wrote it",
+	         name->str, r->keys.published);
+	hw_refusal_log(r, &r->published.unusable_ms, text);
+	return 0;
 }
 
 static bool is_partition(const redisReply *e, unsigned *p)
@@ -196,13 +204,13 @@ static void take(struct hw_redis *r, const redisReply *list)
 		p[k] = HW_PUBLISHED_UNKNOWN;
 	for (size_t i = 0; i + 1 < list->elements; i += 2) {
 		const redisReply *name = list->element[i];
-		uint64_t value = value_of(list->element[i + 1]);
+		bool of_partition = is_partition(name, &at);
+		if (!of_partition && (name->type != REDIS_REPLY_STRING || strcmp(name->str, ALL) != 0))
+			continue;
+		uint64_t value = value_of(r, name, list->element[i + 1]);
 		least = value < least ? value : least;
-		if (is_partition(name, &at))
-			p[at] = value;
-		else if (name->type == REDIS_REPLY_STRING && strcmp(name->str, ALL) == 0)
-			all = value;
-		r->published.has_strangers |= !r->ops->owner && is_partition(name, &at);
+		*(of_partition ? &p[at] : &all) = value;
+		r->published.has_strangers |= !r->ops->owner && of_partition;
 	}
 	/* If a standalone monitor follows a cluster, or the reverse, the statuses that were not acknowledged by
 	 * then are published first. */

@@ -69,7 +69,8 @@ struct hw_redis_ops {
 	 * device whose status was not acknowledged. */
 	void (*on_outbox)(void *arg, const char *id, size_t id_len, bool status);
 	/* Called with the answer to hw_redis_read_published(): HW_PARTITIONS values, HW_PUBLISHED_UNKNOWN where
-	 * Redis has none. NULL: Redis cannot serve now. Not called if the connection is lost. */
+	 * Redis has none, 0 where the value is no P. NULL: Redis cannot serve now. Not called if the connection is
+	 * lost. */
 	void (*on_published)(void *arg, const uint64_t *p);
 	/* Called when the load has ended, with the number of devices, the number of unusable records, the id of the
 	 * first of these, and whether everything was read. */

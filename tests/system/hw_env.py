@@ -226,7 +226,8 @@ class Env:
 
     def published(self):
         """P: the broker has acknowledged each status of a transition with a lesser seq."""
-        return int(self.redis.hget(self.key("published"), "all") or 0)
+        value = self.redis.hget(self.key("published"), "all") or ""
+        return int(value) if value.isdigit() else 0
 
     def hash(self, device):
         return self.redis.hgetall(self.key("state", device))

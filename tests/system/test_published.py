@@ -154,3 +154,19 @@ def test_a_wrong_p_is_right_after_the_next_status(env):
     wait_until(lambda: "published cannot be written" in d.log())
     env.redis.delete(env.key("published"))
     wait_until(lambda: int(env.hash("z")["seq"]) < env.published(), 10, "P to be written again")
+
+
+def test_with_a_p_that_is_no_number_each_status_is_published(env):
+    """Without a right P, the broker may lack any status."""
+    env.own_broker(persistence=True)
+    env.own_redis()
+    d = env.daemon(timeout="1h", mqtt=RATE_0)
+    for i in "ab":
+        env.beat(i)
+    wait_until(lambda: d.status()["owed"] == 0 and retained_agree(env))
+    d.stop()
+    env.redis.hincrby(env.key("state", "a"), "seq", 1)
+    env.redis.hset(env.key("published"), "all", "x")
+    d.start()
+    wait_until(lambda: retained_agree(env), 5, "the status of a")
+    assert "published cannot be used, so each state is published again" in d.log()

@@ -102,21 +102,32 @@ START_TEST(p_of_partitions_counts_for_a_monitor_without_nodes)
 }
 END_TEST
 
-START_TEST(a_p_out_of_bounds_counts_as_none)
+START_TEST(a_p_out_of_bounds_counts_as_0_and_is_reported)
 {
 	static const char *const values[] = {"", "x", "-1", "12x", "99999999999999999999", "4102444800000000", "007"};
+	unsigned before = g->troubles;
 	for (size_t k = 0; k < sizeof(values) / sizeof(*values); k++) {
 		rig_do(g, "HSET device:published all %s", values[k]);
 		read_published();
-		ck_assert_msg(g->published[0] == HW_PUBLISHED_UNKNOWN, "%s", values[k]);
+		ck_assert_msg(g->published[0] == 0, "%s", values[k]);
+		ck_assert_ptr_nonnull(
+			strstr(g->trouble, "the value of field 'all' of device:published cannot be used"));
+		ck_assert_uint_eq(g->troubles, before + 1); /* one report */
 	}
+	rig_do(g, "HSET device:published all 900 7 x");
+	read_published();
+	ck_assert_uint_eq(g->published[0], 0);
+	rig_do(g, "HDEL device:published 7");
+	rig_do(g, "HSET device:published b x"); /* a field that heartwheel does not write */
+	read_published();
+	ck_assert_uint_eq(g->published[0], 900);
 	rig_do(g, "HSET device:published all 4102444800000"); /* years ahead: our clock may be wrong */
 	read_published();
 	ck_assert_uint_eq(g->published[0], UINT64_C(4102444800000));
 	rig_do(g, "SET device:published x");
 	read_published();
 	ck_assert_uint_eq(g->published[0], HW_PUBLISHED_UNKNOWN);
-	unsigned before = g->troubles;
+	before = g->troubles;
 	hw_redis_write_published(g->r, 0, 1000);
 	settle_p();
 	ck_assert_uint_eq(g->troubles, before + 1);
@@ -203,7 +214,7 @@ int main(void)
 	tcase_add_test(tc, p_is_written_before_the_transition_that_lowers_it);
 	tcase_add_test(tc, p_is_written_again_after_a_lost_connection_and_after_a_loss_of_all_data);
 	tcase_add_test(tc, p_of_partitions_counts_for_a_monitor_without_nodes);
-	tcase_add_test(tc, a_p_out_of_bounds_counts_as_none);
+	tcase_add_test(tc, a_p_out_of_bounds_counts_as_0_and_is_reported);
 	tcase_add_test(tc, without_the_right_to_p_the_monitor_works_and_reports_it);
 	tcase_add_test(tc, old_entries_of_the_outbox_end_with_the_first_p);
 	suite_add_tcase(suite, tc);
