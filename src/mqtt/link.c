@@ -35,18 +35,23 @@ static pthread_mutex_t tls_gate = PTHREAD_MUTEX_INITIALIZER;
 
 /* --- callbacks of the library */
 
-static struct hw_granted granted(const mosquitto_property *all)
+static struct hw_granted granted(const mosquitto_property *all, int own_keepalive_s)
 {
-	uint16_t receive = RECEIVE_MAX_DEFAULT;
+	uint16_t receive = RECEIVE_MAX_DEFAULT, keepalive = (uint16_t)own_keepalive_s;
 	uint32_t packet = 0;
 	uint8_t qos = 2, retain = 1, shared = 1;
 	mosquitto_property_read_int16(all, MQTT_PROP_RECEIVE_MAXIMUM, &receive, false);
 	mosquitto_property_read_int32(all, MQTT_PROP_MAXIMUM_PACKET_SIZE, &packet, false);
+	mosquitto_property_read_int16(all, MQTT_PROP_SERVER_KEEP_ALIVE, &keepalive, false);
 	mosquitto_property_read_byte(all, MQTT_PROP_MAXIMUM_QOS, &qos, false);
 	mosquitto_property_read_byte(all, MQTT_PROP_RETAIN_AVAILABLE, &retain, false);
 	mosquitto_property_read_byte(all, MQTT_PROP_SHARED_SUB_AVAILABLE, &shared, false);
-	return (struct hw_granted){
-		.receive_max = receive, .packet_max = packet, .qos_max = qos, .retain = retain, .shared = shared};
+	return (struct hw_granted){.keepalive_s = keepalive,
+	                           .receive_max = receive,
+	                           .packet_max = packet,
+	                           .qos_max = qos,
+	                           .retain = retain,
+	                           .shared = shared};
 }
 
 static void on_connect(struct mosquitto *m, void *arg, int reason, int flags, const mosquitto_property *properties)
@@ -60,7 +65,8 @@ static void on_connect(struct mosquitto *m, void *arg, int reason, int flags, co
 		hw_why_refused(&l->why, reason);
 		return;
 	}
-	l->granted = granted(properties);
+	l->granted = granted(properties, l->conf.keepalive_s);
+	l->why.keepalive_s = l->granted.keepalive_s;
 	l->state = HW_LINK_OPEN;
 	hw_why_answered(&l->why);
 }
@@ -122,6 +128,7 @@ int hw_link_init(struct hw_link *l, const struct hw_mqtt_conf *conf)
 	}
 	if (l->conf.keepalive_s < KEEPALIVE_MIN_S)
 		l->conf.keepalive_s = KEEPALIVE_MIN_S;
+	l->granted.keepalive_s = l->why.keepalive_s = l->conf.keepalive_s;
 	/* the library counts these calls without a lock, so all are made by the loop's thread */
 	if (ok && mosquitto_lib_init() == MOSQ_ERR_SUCCESS)
 		return 0;
@@ -379,7 +386,7 @@ bool hw_link_is_of_message(int rc)
 
 static int64_t tend_within_ns(const struct hw_link *l)
 {
-	return l->conf.keepalive_s * HW_NS_PER_S / 4;
+	return l->granted.keepalive_s * HW_NS_PER_S / 4;
 }
 
 static bool is_midway(const struct hw_link *l)

@@ -29,6 +29,7 @@ enum hw_link_read {
 
 /* The limits that the CONNACK reports. MQTT 3.1.1 reports none, so these have their maximum. */
 struct hw_granted {
+	int keepalive_s;      /* the configured one, or the one that the broker prescribes instead */
 	unsigned receive_max; /* QoS 1 messages that may be unacknowledged */
 	unsigned packet_max;  /* bytes; 0: not reported */
 	int qos_max;

@@ -32,6 +32,7 @@ struct hw_why {
 	char tls[128];                   /* the first TLS error of the handshake */
 	long tls_verdict;                /* verification result of the broker's certificate; 0: none */
 	enum hw_fault fault;             /* of the last failure */
+	int keepalive_s;                 /* of the connection */
 	int refusal;                     /* reason code of the CONNACK; 0: none, or success */
 	bool answered;                   /* this broker has accepted a CONNECT in this run */
 	enum hw_port_protocol port;      /* the protocol found on the port since the last answer */

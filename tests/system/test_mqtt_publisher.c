@@ -503,6 +503,23 @@ START_TEST(test_idle_is_quiet_and_alive)
 }
 END_TEST
 
+/* The broker closes a connection that is silent for half as long again as the keepalive that the broker prescribes. */
+START_TEST(test_the_brokers_keepalive_is_kept)
+{
+	struct broker short_one;
+	broker_init(&short_one, OPEN "max_keepalive 10\n");
+	broker_start(&short_one);
+	struct hw_mqtt_conf conf = conf_for(&short_one, 5, 0, "hw-t-pub");
+	struct hw_publisher_event ev;
+	conf.keepalive_s = 300;
+	struct hw_publisher *p = publisher_up(&conf);
+	ck_assert_msg(!publisher_next(p, &ev, 25000), "event %d '%s'", (int)ev.kind, ev.text);
+	ck_assert_uint_eq(broker_logged(&short_one, "exceeded timeout"), 0);
+	hw_publisher_stop(p, 1000);
+	broker_stop(&short_one, SIGTERM);
+}
+END_TEST
+
 static void add(void *suite)
 {
 	TCase *tc = tcase_create("publisher");
@@ -521,6 +538,7 @@ static void add(void *suite)
 	tcase_add_loop_test(tc, test_stop_is_bounded, 0, 2);
 	tcase_add_test(tc, test_will);
 	tcase_add_loop_test(tc, test_idle_is_quiet_and_alive, 0, 1);
+	tcase_add_test(tc, test_the_brokers_keepalive_is_kept);
 	suite_add_tcase(suite, tc);
 }
 
