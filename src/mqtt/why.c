@@ -110,7 +110,7 @@ static const char *taken_hint(const struct hw_mqtt_conf *c)
 {
 	return c->evictable ? "another node has disconnected this node to take over its partitions; if that recurs, "
 	                      "give each node its own node_id"
-	                    : "give each monitor its own node_id or client_id_prefix";
+	                    : "give each monitor its own node_id";
 }
 
 /* The broker closed the connection without a reason. */
@@ -125,7 +125,7 @@ static void set_closed(struct hw_why *w, bool taken)
 		           c->host, c->port, c->client_id,
 		           c->evictable
 		                   ? "Another node may have disconnected this node; each node needs its own node_id"
-		                   : "Each monitor needs its own node_id or client_id_prefix");
+		                   : "Each monitor needs its own node_id");
 	} else {
 		hw_why_set(w, "connection to %s:%d lost: closed by the broker", c->host, c->port);
 	}
@@ -207,7 +207,7 @@ void hw_why_lost(struct hw_why *w, enum hw_link_state state, bool taken, int rc,
 	         (opening && c->tls_ca[0] && (err == EPROTO || state == HW_LINK_OPENING)))
 		set_tls(w);
 	else if (rc == MOSQ_ERR_KEEPALIVE)
-		hw_why_set(w, "%s:%d has not answered for %d s: connection closed", c->host, c->port, c->keepalive_s);
+		hw_why_set(w, "%s:%d has not answered for %d s: connection closed", c->host, c->port, w->keepalive_s);
 	else if (rc == MOSQ_ERR_ERRNO)
 		set_errno(w, err);
 	else if (opening && (rc == MOSQ_ERR_CONN_LOST || rc == MOSQ_ERR_PROTOCOL || rc == MOSQ_ERR_MALFORMED_PACKET))

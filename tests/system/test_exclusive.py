@@ -413,7 +413,7 @@ MEMORY = {"store": {"type": "memory"}}
 def names_a_rival(env, d):
     """A line at level error that names a client id, and what each monitor needs."""
     return [line for line in d.log().splitlines() if " error: " in line and "'heartwheel-%s-" % env.node in line
-            and "its own node_id or client_id_prefix" in line]
+            and "its own node_id" in line]
 
 
 @pytest.mark.parametrize("store", ["memory", "redis"])
