@@ -11,7 +11,8 @@
 #include <string.h>
 
 #define TICK_NS (HW_NS_PER_S / HW_TICKS_PER_S + 1)
-/* With several sources and while messages arrive, a barrier is sent after this time: see hw_sight_unordered_ms(). */
+/* If messages may overtake each other, and while messages arrive, a barrier is sent after this time: see
+ * hw_sight_unordered_ms(). */
 #define ORDER_NS  (50 * HW_NS_PER_MS)
 #define ORDER_OUT 4 /* unless more than so many barriers are out */
 /* Messages may be lost in a longer pause, because keepalives may have run out. */
@@ -41,6 +42,7 @@ void hw_sight_init(struct hw_sight *s, const struct hw_monitor_conf *conf, struc
 	memset(s, 0, sizeof(*s));
 	hw_blind_init(&s->blind);
 	hw_sight_configure(s, conf);
+	s->overtakes = conf->qos > 0;
 	s->lost = true; /* as after a lost link: devices may be reconnecting too */
 	for (s->n_there = 0; s->n_there < conf->readers; s->n_there++)
 		s->source[s->n_there] = (struct hw_sight_source){.there = true, .reconnect_wait_ns = s->timeout_ns};
@@ -397,12 +399,20 @@ static uint64_t in_force(const struct hw_sight *s, uint64_t tag)
 	return tag > least ? tag : least;
 }
 
+/* Whether messages may be read in another order than the broker got them. Sources have no common order. With QoS 1, the
+ * broker limits how many messages may be unacknowledged. It then queues messages of QoS 1, also barriers, but not
+ * those of QoS 0. */
+static bool has_several_orders(const struct hw_sight *s)
+{
+	return s->n_there > 1 || s->overtakes;
+}
+
 /* A message that is read now passed the broker after the last barrier that is back on every source was sent. So it is
  * newer than all that was read before that barrier was sent, whatever source delivered it. Nothing else shows the
  * order: a source may be late for a moment without any barrier being out. */
 int64_t hw_sight_unordered_ms(const struct hw_sight *s)
 {
-	return s->n_there < 2 ? INT64_MAX : hw_sight_sent_after(s).ns / HW_NS_PER_MS;
+	return has_several_orders(s) ? hw_sight_sent_after(s).ns / HW_NS_PER_MS : INT64_MAX;
 }
 
 bool hw_sight_is_order_unknown(const struct hw_sight *s, struct hw_mono now, int64_t heard_ms)
@@ -436,11 +446,11 @@ struct hw_mono hw_sight_pair_sent(const struct hw_sight *s, uint64_t tag)
 	return sent_at(s, first);
 }
 
-/* Whether the next barrier shows the order of messages: there are several sources, and messages arrived after the last
- * barrier was sent, or in the same millisecond. While a source is late, more barriers show nothing. */
+/* Whether the next barrier shows the order of messages: they may overtake each other, and messages arrived after the
+ * last barrier was sent, or in the same millisecond. While a source is late, more barriers show nothing. */
 static bool orders(const struct hw_sight *s, struct hw_mono last, uint64_t back)
 {
-	return s->n_there > 1 && s->sent - back <= ORDER_OUT &&
+	return has_several_orders(s) && s->sent - back <= ORDER_OUT &&
 	       s->news.ns / HW_NS_PER_MS + 1 >= last.ns / HW_NS_PER_MS; /* +1: hw_moment_ms() */
 }
 

@@ -63,6 +63,7 @@ struct hw_sight {
 	struct hw_sight_source source[HW_SOURCES_MAX];
 	unsigned n_sources;        /* elements of source[] up to the last one in use */
 	unsigned n_there;          /* number of sources */
+	bool overtakes;            /* a QoS 0 message may overtake a QoS 1 message of the same source */
 	bool lost;                 /* a source was lost since all were up */
 	struct hw_mono link_grace; /* end of the grace after a lost link, in which devices reconnect */
 	bool publisher_up;

@@ -276,6 +276,36 @@ START_TEST(test_a_goodbye_right_behind_a_heartbeat_is_held)
 }
 END_TEST
 
+/* The broker queues a last will of QoS 1, and delivers the QoS 0 messages of the device's next connection first. A
+ * barrier waits in the queue too. */
+START_TEST(test_a_goodbye_of_qos_1_that_was_overtaken_is_held)
+{
+	struct hw_monitor_conf conf = world_conf();
+	conf.qos = (unsigned)_i;
+	struct world *v = world_of_one(&conf);
+	world_connect(v);
+	world_pass(v, 7 * S);
+	world_beat(v, "before", "");
+	world_pass(v, 80 * MS);
+	v->swallow = true;
+	uint64_t back = hw_monitor_stats(v->m)->barriers_sent;
+	world_beat(v, "a", "");
+	world_pass(v, 120 * MS);
+	world_beat(v, "a", "{\"online\":false}");
+	world_beat(v, "before", "{\"online\":false}");
+	v->swallow = false;
+	while (back < hw_monitor_stats(v->m)->barriers_sent)
+		hw_monitor_barrier(v->m, v->now, 0, ++back);
+	world_pass(v, 1 * S);
+	ck_assert(world_is(v, "before", HW_STATE_OFFLINE));
+	ck_assert(world_is(v, "a", _i ? HW_STATE_ONLINE : HW_STATE_OFFLINE));
+	world_beat(v, "a", "");
+	world_pass(v, 20 * S);
+	ck_assert(world_is(v, "a", HW_STATE_ONLINE));
+	world_free(v);
+}
+END_TEST
+
 /* A short standstill does not end the doubts that a long stall has left. */
 START_TEST(test_doubts_do_not_shrink)
 {
@@ -420,6 +450,7 @@ int main(void)
 	tcase_add_test(tc, test_a_goodbye_right_behind_a_heartbeat_is_held);
 	tcase_add_test(tc, test_a_held_goodbye_and_64_blind_periods);
 	tcase_add_test(tc, test_doubts_do_not_shrink);
+	tcase_add_loop_test(tc, test_a_goodbye_of_qos_1_that_was_overtaken_is_held, 0, 2);
 	tcase_add_test(tc, test_a_goodbye_said_again_is_not_put_off);
 	tcase_add_test(tc, test_a_goodbye_of_who_is_offline_has_its_status_told_again);
 	tcase_add_test(tc, test_a_goodbye_is_no_sign_of_life);

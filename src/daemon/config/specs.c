@@ -73,6 +73,7 @@ struct hw_monitor_conf hw_app_monitor_conf(const struct hw_settings *c, const ch
 	                                .barrier_slow_ms = c->mqtt.barrier_slow_ms,
 	                                .barrier_timeout_ms = c->mqtt.barrier_timeout_ms,
 	                                .readers = (unsigned)c->mqtt.readers,
+	                                .qos = (unsigned)c->mqtt.qos,
 	                                .ttl_factor = (int)c->redis.ttl_factor,
 	                                .node = c->node_id,
 	                                .blind_lasts_ms = c->cluster_lease_ms + BLIND_MORE_MS,
