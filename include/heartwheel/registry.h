@@ -93,7 +93,8 @@ struct hw_device {
 enum hw_form_heard {
 	HW_FORM_UNKNOWN, /* unknown: the store does not name it */
 	HW_FORM_OURS,    /* the form on this node, heard by this node or by the node that wrote it to the store */
-	HW_FORM_OTHER,   /* another node has heard the device in another form, in which this node may not receive it */
+	HW_FORM_OTHER,   /* another node has heard the device in another form, in which this node may not receive it;
+	                  * without a store, the device's group may be another one, too (hw_form_is_guessed()) */
 	HW_FORM_MOVED /* as OURS, after a move to a later group of the file; the timeout of the old one still counts */
 };
 

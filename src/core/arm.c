@@ -30,7 +30,7 @@ int64_t hw_monitor_silent_from(const struct hw_monitor *m, const struct hw_devic
 	const struct hw_form *f = &m->form[d->group];
 	if (from < f->silent_ns)
 		from = f->silent_ns;
-	if (from < f->heard_by_heirs_ns && hw_form_may_have_heirs(m, d))
+	if (from < f->heard_by_heirs_ns && (hw_form_may_have_heirs(m, d) || hw_form_is_guessed(m, d)))
 		from = f->heard_by_heirs_ns;
 	return from;
 }

@@ -137,13 +137,13 @@ void hw_monitor_note_upstream(struct hw_monitor *m, struct hw_now now)
 	}
 }
 
-/* Ends the blindness of a group. The group may be the heir of other groups (hearing_table.h). Then the silence of
- * their devices counts from now. */
+/* Ends the blindness of a group. The group may be the heir of other groups (hearing_table.h), or may be the right one
+ * where another was guessed (form.h). Then the silence of their devices counts from now. */
 static void end_blindness(struct hw_monitor *m, struct hw_now now, uint16_t group)
 {
 	m->rearm = (struct hw_sweep){.active = true};
 	for (size_t g = 0; g < m->groups.n; g++)
-		if (hw_hearing_has_heir(&m->hearing, g, group))
+		if (hw_hearing_has_heir(&m->hearing, g, group) || (m->conf.adopt_by && hw_form_are_kin(m, g, group)))
 			m->form[g].heard_by_heirs_ns = hw_monitor_group_seen(m, now, (uint16_t)g).ns;
 }
 

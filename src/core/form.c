@@ -39,6 +39,21 @@ static int find_form(const struct hw_groups *g, uint64_t form)
 	return -1;
 }
 
+bool hw_form_are_kin(const struct hw_monitor *m, size_t a, size_t b)
+{
+	const struct hw_group *x = m->groups.all[a], *y = m->groups.all[b];
+	return !x->retired && !y->retired && x->status.filter && y->status.filter &&
+	       strcmp(x->status.filter, y->status.filter) == 0;
+}
+
+bool hw_form_is_kin_blind(const struct hw_monitor *m, uint16_t group)
+{
+	for (size_t g = 0; (m->hearing.deaf_groups || m->hearing.upstream_groups) && g < m->groups.n; g++)
+		if (hw_hearing_is_blind(&m->hearing, (uint16_t)g) && hw_form_are_kin(m, group, g))
+			return true;
+	return false;
+}
+
 int hw_form_named(struct hw_monitor *m, const char *name, size_t len)
 {
 	size_t n = m->groups.n + 1;

@@ -48,10 +48,23 @@ static inline bool hw_form_may_have_heirs(const struct hw_monitor *m, const stru
 	       (m->groups.all[d->group]->retired || hw_form_is_older(m, d) || d->form == HW_FORM_OTHER);
 }
 
-/* Whether the device's group is blind, or one of the group's heirs that may have the device's filters. */
+/* Whether the device's group is only one of several to which the device may belong: see group_of_status() in
+ * retained_intake.c. */
+static inline bool hw_form_is_guessed(const struct hw_monitor *m, const struct hw_device *d)
+{
+	return m->conf.adopt_by && d->form == HW_FORM_OTHER;
+}
+
+/* Whether both groups are in the file and have the same status topics. */
+bool hw_form_are_kin(const struct hw_monitor *m, size_t a, size_t b);
+/* Whether one of the group's kin is blind. */
+bool hw_form_is_kin_blind(const struct hw_monitor *m, uint16_t group);
+
+/* Whether the device's group is blind, or one of the groups to which the device or its filters may belong. */
 static inline bool hw_form_is_blind(const struct hw_monitor *m, const struct hw_device *d)
 {
 	return hw_hearing_is_blind(&m->hearing, d->group) ||
+	       (hw_form_is_guessed(m, d) && hw_form_is_kin_blind(m, d->group)) ||
 	       (hw_form_may_have_heirs(m, d) && hw_hearing_is_heir_blind(&m->hearing, d->group));
 }
 

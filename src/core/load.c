@@ -98,6 +98,13 @@ static void fill_in(struct hw_monitor *m, struct hw_now now, uint32_t i, struct 
 		hw_device_set_source(d, s->source);
 }
 
+/* The device may belong to another group, whose filters this monitor may not receive now. */
+static void note_guess(struct hw_monitor *m, uint32_t i, const struct hw_stored *s)
+{
+	if (m->conf.adopt_by)
+		hw_monitor_at(m, i)->form = s->guessed ? HW_FORM_OTHER : HW_FORM_UNKNOWN;
+}
+
 static int load_new(struct hw_monitor *m, struct hw_now now, struct hw_stored *s)
 {
 	struct hw_id id = {s->id, s->id_len};
@@ -116,6 +123,7 @@ static int load_new(struct hw_monitor *m, struct hw_now now, struct hw_stored *s
 	fill_in(m, now, i, s);
 	set_last_seen(m, now, hw_monitor_at(m, i), s);
 	hw_form_learn(m, i, s->form);
+	note_guess(m, i, s);
 	if (s->state == HW_STATE_OFFLINE)
 		hw_monitor_arm_offline(m, now, i, s->gone_ms);
 	else
@@ -240,6 +248,7 @@ static void load_newer(struct hw_monitor *m, struct hw_now now, uint32_t i, stru
 		hw_device_extra(d)->own_timeout_ms = 0;
 	if (d->last_seen_ns <= m->started.ns)
 		set_last_seen(m, now, d, s);
+	note_guess(m, i, s);
 	load_again(m, now, i, s, false);
 }
 
@@ -255,7 +264,8 @@ static void load_known(struct hw_monitor *m, struct hw_now now, uint32_t i, stru
 		load_again(m, now, i, s, first);
 		return;
 	}
-	if (m->conf.adopt_by && hw_monitor_at(m, i)->form == HW_FORM_UNKNOWN && s->seq > hw_monitor_at(m, i)->seq) {
+	bool is_heard = hw_monitor_at(m, i)->form != HW_FORM_UNKNOWN && hw_monitor_at(m, i)->form != HW_FORM_OTHER;
+	if (m->conf.adopt_by && !is_heard && s->seq > hw_monitor_at(m, i)->seq) {
 		load_newer(m, now, i, s); /* no heartbeat was read in this run */
 		return;
 	}

@@ -27,14 +27,16 @@ static bool is_status_of(const struct hw_group *g, const struct hw_message *msg,
 /*
  * Returns the group that a status names. If the file has no such group, the group was renamed or removed. Several
  * groups may share the topic, so the device may belong to any of them. It then gets the group with the longest timeout,
- * until a heartbeat shows its group.
+ * until a heartbeat shows its group. Sets *guessed.
  */
-static uint16_t group_of_status(const struct hw_monitor *m, const struct hw_message *msg, const struct hw_intake *in)
+static uint16_t group_of_status(const struct hw_monitor *m, const struct hw_message *msg, const struct hw_intake *in,
+                                bool *guessed)
 {
 	char name[HW_ID_MAX + 1];
 	bool named = hw_payload_text(msg->payload, msg->payload_len, "group", name, sizeof(name)) >= 0;
 	int k = named ? hw_groups_find(&m->groups, name) : -1;
-	if (k >= 0 && !m->groups.all[k]->retired && hw_group_fits(m->groups.all[k], in->id, in->id_len))
+	*guessed = k < 0 || m->groups.all[k]->retired || !hw_group_fits(m->groups.all[k], in->id, in->id_len);
+	if (!*guessed)
 		return (uint16_t)k;
 	uint16_t longest = in->group;
 	for (size_t o = 0; o < m->groups.n_order; o++) {
@@ -71,6 +73,8 @@ static void load_status(struct hw_monitor *m, struct hw_now now, const struct hw
                         const struct hw_intake *in, struct hw_payload *p)
 {
 	char parents[HW_PARENTS_TEXT + 1];
+	bool guessed;
+	uint16_t group = group_of_status(m, msg, in, &guessed);
 	struct hw_stored s = {
 		.id = in->id,
 		.id_len = in->id_len,
@@ -79,7 +83,8 @@ static void load_status(struct hw_monitor *m, struct hw_now now, const struct hw
 		.last_seen_ms = p->last_seen_s > 0 && p->last_seen_s < 1e11 ? (int64_t)(p->last_seen_s * 1000) : 0,
 		.down_ms = INT64_MAX / 4, /* unknown: silence and the forget time count from now */
 		.own_timeout_ms = p->timeout_s > 0 && p->timeout_s < 1e9 ? (int64_t)(p->timeout_s * 1000 + 0.5) : 0,
-		.group = m->groups.all[group_of_status(m, msg, in)]->name,
+		.group = m->groups.all[group]->name,
+		.guessed = guessed,
 		.seq = (uint64_t)p->seq,
 		.report = p->report};
 	int len = hw_payload_text(msg->payload, msg->payload_len, "parents", parents, sizeof(parents));

@@ -518,6 +518,38 @@ START_TEST(test_own_statuses_name_the_parents)
 }
 END_TEST
 
+/* A group whose bridge is away was renamed by a restart. A device of it may be in any group with the same status topics
+ * (0). If the status names a group of the file, the device is in that group (1). */
+START_TEST(test_a_device_of_a_renamed_group_waits_for_each_group_of_its_status)
+{
+	static const char *const near[] = {"n/{id}"}, *const far[] = {"f/{id}"}, *const whiles[] = {"br 1"};
+	struct hw_monitor_conf conf = world_conf();
+	conf.adopt_by = conf.node = "me";
+	struct hw_group_spec g[] = {world_group("near", 30000), world_group("faraway", 20000)};
+	g[0].heartbeat = near;
+	g[1].heartbeat = far;
+	g[0].n_heartbeat = g[1].n_heartbeat = 1;
+	g[0].status = g[1].status = "st/{id}";
+	g[1].whiles = whiles;
+	g[1].n_whiles = 1;
+	struct world *v = world_new(&conf, g, 2);
+	world_connect(v);
+	world_say(v, "br", "0", true);
+	world_say(v, "st/a",
+	          _i == 0 ? "{\"online\":true,\"by\":\"me\",\"seq\":7,\"group\":\"far\"}"
+	                  : "{\"online\":true,\"by\":\"me\",\"seq\":7,\"group\":\"near\"}",
+	          true);
+	world_pass(v, 75 * S);
+	ck_assert(world_is(v, "a", _i == 0 ? HW_STATE_ONLINE : HW_STATE_OFFLINE));
+	world_say(v, "br", "1", false);
+	world_pass(v, 29 * S);
+	ck_assert(world_is(v, "a", _i == 0 ? HW_STATE_ONLINE : HW_STATE_OFFLINE));
+	world_pass(v, 60 * S);
+	ck_assert(world_is(v, "a", HW_STATE_OFFLINE));
+	world_free(v);
+}
+END_TEST
+
 /* The status of a gateway is also a topic of `while` of another group. Then it is a value and a state. */
 START_TEST(test_an_own_status_is_adopted_on_a_topic_of_while)
 {
@@ -774,6 +806,7 @@ int main(void)
 	tcase_add_loop_test(tc, test_the_newest_of_own_statuses_has_the_fields, 0, 2);
 	tcase_add_test(tc, test_parents_of_a_status_take_nobody);
 	tcase_add_loop_test(tc, test_an_own_status_is_adopted_on_a_topic_of_while, 0, 2);
+	tcase_add_loop_test(tc, test_a_device_of_a_renamed_group_waits_for_each_group_of_its_status, 0, 2);
 	tcase_add_test(tc, test_a_stored_device_has_one_timeout_to_be_heard);
 	tcase_add_test(tc, test_a_shorter_timeout_leaves_one_to_be_heard);
 	tcase_add_test(tc, test_loaded_late);
