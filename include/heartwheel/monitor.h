@@ -63,8 +63,7 @@ struct hw_monitor_conf {
 	int64_t forget_after_ms, forget_once_after_ms; /* 0: never */
 	int64_t grace_ms;                              /* [mqtt] reconnect_grace */
 	int64_t barrier_slow_ms, barrier_timeout_ms;
-	unsigned readers;          /* 1 .. HW_READERS_MAX: sources that exist from the start */
-	unsigned qos;              /* of the subscriptions */
+	unsigned readers, qos;     /* readers: 1 .. HW_READERS_MAX, sources that exist from the start */
 	int ttl_factor;            /* time to live of keys, in timeouts; determines the pace of refreshes while blind */
 	const char *node;          /* a message with this `by` is this monitor's own; NULL: unknown; borrowed */
 	bool canaries;             /* filters must prove that they deliver; false: no group is ever deaf */
@@ -426,11 +425,10 @@ struct hw_stored {
 	                                 * hw_monitor_is_known_by_stream() */
 	const char *group; /* NULL: the first group. An unconfigured one is kept by name; an invalid name is replaced by
 	                      a guess */
-	bool guessed;      /* without a store: the device may belong to any group with the same status topics */
 	uint64_t form;     /* the form of its group in which the device was last heard; 0: unknown */
 	unsigned source;   /* HW_SOURCE_*; 0: mqtt */
 	uint64_t seq;      /* 0: the record has none */
-	bool once;
+	bool once, guessed;   /* guessed: without a store, the device may be in any group with the same status topics */
 	int64_t ahead_ms;     /* by how much the store's clock is ahead of this machine's; 0: it is not, or this is
 	                       * unknown */
 	const char *gaps;     /* as written by hw_monitor_gaps(); NULL: none */
