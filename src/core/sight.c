@@ -356,6 +356,8 @@ struct hw_mono hw_sight_grace_end(const struct hw_sight *s)
 struct hw_mono hw_sight_late_at(const struct hw_sight *s)
 {
 	uint64_t back = back_on_all(s);
+	if (s->mute.ns)
+		return hw_mono_add(s->mute, LATE_NS);
 	bool is_out = all_up(s) && s->sent > back && s->sent - back < HW_BARRIERS_KEPT;
 	return is_out ? hw_mono_add(sent_at(s, back + 1), LATE_NS) : HW_MONO_NEVER;
 }

@@ -155,7 +155,8 @@ bool hw_sight_in_grace(const struct hw_sight *s);
 /* Returns when the last of the present graces ends; {0}: there is none. */
 struct hw_mono hw_sight_grace_end(const struct hw_sight *s);
 bool hw_sight_all_up(const struct hw_sight *s);
-/* Returns when the oldest barrier that is not back is late; HW_MONO_NEVER: all are back, or a source is down. */
+/* Returns when the oldest barrier that is not back, or that cannot be sent, is late; HW_MONO_NEVER: there is none, or a
+ * source is down. */
 struct hw_mono hw_sight_late_at(const struct hw_sight *s);
 /* Returns the last barrier that is back on every source. */
 uint64_t hw_sight_back(const struct hw_sight *s);
