@@ -23,9 +23,10 @@ struct hw_conf_head {
 	unsigned *lines;                       /* line of each key: see hw_conf_line(); owned */
 	unsigned sections[HW_CONF_FAMILY_MAX]; /* the first line of each section that the family of programs knows; 0:
 	                                          the file does not have the section */
-	char **groups; /* if only another program reads the sections [group NAME]: their names, then NULL; owned */
+	char **groups; /* the names of the sections [group NAME], then NULL, if only another program reads these
+	                  sections; owned */
 	size_t n_groups;
-	char **labels; /* likewise the names of the labels in these sections, then NULL; owned */
+	char **labels; /* the names of the labels in these sections, then NULL; owned */
 	size_t n_labels;
 };
 

@@ -91,8 +91,8 @@ static void refer(struct evhttp_request *req, const char *owner)
 static hw_http_handler *const timeless[] = {hw_serve_tasks, hw_serve_durable, hw_serve_alert, hw_serve_web,
                                             hw_serve_health};
 
-/* Marks the answer of a node whose entry in Redis has lapsed with the time of its last renewal. Other nodes may own its
- * devices since then. */
+/* If this node's entry in Redis has lapsed, marks the answer with the time of the last renewal. Since then, other nodes
+ * may own its devices. */
 static void mark_as_of(const struct hw_control *c, struct evhttp_request *req, const struct hw_http_route *route)
 {
 	struct hw_control_nodes nodes;

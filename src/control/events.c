@@ -72,8 +72,8 @@ struct hw_hub {
 	unsigned n_clients, n_lagging;
 	uint64_t refused;
 	bool asked;               /* a page was requested from the store, and its answer has not arrived */
-	struct client *asked_for; /* the client for which the page was requested; NULL: the hub, or the client has
-	                             disconnected */
+	struct client *asked_for; /* the client for which the page was requested; NULL: it was requested for the hub, or
+	                             the client has disconnected */
 	bool asked_for_hub;
 	struct evbuffer *fresh; /* bytes to send to the followers */
 	bool unarmed;           /* event_add of `flush` failed: hw_hub_tick() flushes */

@@ -171,8 +171,8 @@ static void on_cleaned(void *arg)
 	((struct hw_importer *)arg)->cleans = false;
 }
 
-/* Frees what the import has, in a thread: the free() of a million rows takes longer than a turn of the loop may. Only
- * if the thread still frees an earlier import, or no thread can be started, does the loop free this one. */
+/* Frees the import's data in a thread, because freeing a million rows takes longer than a turn of the loop may. If the
+ * thread still frees an earlier import, or cannot be started, the loop frees the data. */
 static void clear(struct hw_importer *i)
 {
 	struct leavings l = {i->m, i->gone, i->n_gone};
@@ -536,9 +536,9 @@ static void apply(struct hw_importer *i)
 	schedule(i, call->state == AGAIN ? RETRY_MS : 0);
 }
 
-/* Ends the import when the table has the last row and the last removal. The table follows the store a little later,
- * so a client that gets the answer earlier would not yet see what it has imported. If another client changes these
- * ids meanwhile, the table never has them like this. So the wait ends after SETTLE_TURNS. */
+/* Ends the import when the table has the last row and the last removal. The table follows the store a little later, so
+ * a client that gets the answer earlier would not yet see what it has imported. If another client changes these ids
+ * meanwhile, the table never has them like this. So the wait also ends after SETTLE_TURNS. */
 static void settle(struct hw_importer *i, const struct hw_expected *e)
 {
 	const struct gone *g = i->n_gone > 0 ? &i->gone[i->n_gone - 1] : NULL;

@@ -92,7 +92,8 @@ bool hw_label_filter_contains(const struct hw_label_filter *f, const struct hw_c
 	if (listed && (hw_contains_lower(e.name, strlen(e.name), f->search, n) ||
 	               hw_contains_lower(e.note, strlen(e.note), f->search, n)))
 		return true;
-	/* A label of the entry may hide one of the group that has the text. */
+	/* A label of the entry replaces the group's label of the same name, so the labels are merged before the
+	 * search. */
 	hw_labels_find(c->monitor, id, listed ? &e : NULL, &all);
 	bool found = false;
 	for (unsigned k = 0; k < all.n && !found; k++)

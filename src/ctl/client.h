@@ -61,7 +61,7 @@ void hw_client_read_also(struct hw_client *c, const struct hw_client_also *also)
 int hw_client_stream(struct hw_client *c, const char *path, const char *last, hw_line *line, void *arg, long *code);
 
 /*
- * Prepares a libcurl handle for `path` at that socket. For a caller that makes its requests itself. Both texts are
+ * Prepares a libcurl handle for `path` at `socket`, for a caller that itself performs the request. Both texts are
  * copied. Returns 0, -ENAMETOOLONG or -ENOMEM.
  */
 int hw_client_prepare(CURL *curl, const char *socket, const char *path);

@@ -19,7 +19,7 @@
 #define WORDS_MAX   16  /* more different words are ids */
 #define TOGETHER_MS 150 /* messages of one device come within this time */
 #define PLACE_NONE  UINT32_MAX
-#define STRONG_ID   4 /* ids with fewer bytes may be those of different devices in two groups */
+#define STRONG_ID   4 /* an id with fewer bytes may name different devices in two groups */
 
 struct decider {
 	struct hw_finding *f;
@@ -293,7 +293,7 @@ static uint32_t place_of_topic(const struct hw_finding *f, size_t topic)
 	return t == HW_NO_TEMPLATE ? PLACE_NONE : f->place_of[t];
 }
 
-/* Whether two ids have the same letters before their first digit. Devices of one kind mostly do. */
+/* Whether two ids have the same letters before their first digit, as most ids of one kind of devices have. */
 static bool same_letters(const struct hw_level *a, const struct hw_level *b)
 {
 	size_t n = 0;
@@ -398,7 +398,7 @@ static bool is_strong(const struct hw_finding *f, size_t topic, uint32_t levels)
 	return l->len >= STRONG_ID && (!number || l->len > 5) && (l->digit || l->len >= 8);
 }
 
-/* Joins a place to the one that has most of its ids, if that one has at least half of them, as plant/ID/up and
+/* Joins a place to the place that shares most ids with it, if they share at least half of its ids, as plant/ID/up and
  * alarms/ID may. A short id, or one that is a number, may occur at two places by chance, so most ids must be strong. */
 static int meet(struct hw_finding *f, struct meeting *m, size_t n, const uint32_t *by_root, struct decider *d)
 {

@@ -26,8 +26,8 @@ struct hw_live_ops {
 struct hw_live *hw_live_new(const struct hw_live_ops *ops, void *arg);
 void hw_live_free(struct hw_live *l);
 
-/* Requests `path` at that socket as request number `ask`, which is less than HW_LIVE_ASKS. Returns 0 or -errno; -EBUSY:
- * a request with that number is open. */
+/* Requests `path` at `socket` as request number `ask`, which is less than HW_LIVE_ASKS. Returns 0 or -errno; -EBUSY: a
+ * request with this number is open. */
 int hw_live_ask(struct hw_live *l, unsigned ask, const char *socket, const char *path);
 /* Opens the stream after the id `last`; "": only new events. Returns 0 or -errno; -EBUSY: it is open. */
 int hw_live_follow(struct hw_live *l, const char *socket, const char *path, const char *last);

@@ -20,7 +20,7 @@ static const struct row {
 	char letter;      /* 0: none */
 	const char *help; /* the option's help text; the help of some commands consists of the help texts of their
 	                     options */
-	const char *help_lines;       /* the same with HW_OPT_LINES; NULL: the same text */
+	const char *help_lines;       /* the help text for commands with HW_OPT_LINES; NULL: `help` */
 	const char *const choices[9]; /* the values; none: any */
 	const char *wrong;            /* the error for another value */
 } rows[HW_OPTIONS] = {

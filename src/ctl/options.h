@@ -92,10 +92,9 @@ struct hw_command {
 	const char *(*judge)(const struct hw_args *args); /* returns a further error, or NULL. NULL: none */
 };
 
-/* Parses the arguments, beginning with the first word of the command. `table` ends with a NULL name. `c` is the
- * command that begins with that word, or any command of the family that does. If a command is to run, sets *args,
- * with the command in `command`, and returns -1. Otherwise help or an error was printed, and an exit status is
- * returned. */
+/* Parses the arguments, beginning with the first word of the command. `table` ends with a NULL name. `c` is the command
+ * with this word as its name, or any command of the family with this name. If a command is to run, sets *args, with the
+ * command in `command`, and returns -1. Otherwise help or an error was printed, and an exit status is returned. */
 int hw_options_read(const struct hw_command *table, const struct hw_command *c, int argc, char **argv,
                     struct hw_args *args);
 

@@ -69,7 +69,7 @@ char *hw_text_span(int64_t ms, char *buf);
 char *hw_text_ago(int64_t ms, char *buf);
 /* Local date and time, with seconds. */
 char *hw_text_clock(int64_t wall_ms, char *buf);
-/* Writes the time zone of these texts at that time: "UTC", "CEST". */
+/* Writes the local time zone at that time: "UTC", "CEST". */
 char *hw_text_zone(int64_t wall_ms, char *buf);
 /* Local time without the date. */
 char *hw_text_time(int64_t wall_ms, char *buf);

@@ -128,8 +128,8 @@ static bool on_news_line(void *arg, const char *line)
 	return fflush(stdout) == 0;
 }
 
-/* Whether incidents are printed too. They are not if a filter is given, because the filters are those of devices,
- * and not with --json, which prints transitions only. */
+/* Whether incidents are printed too. Returns false if a filter is given, because filters are about devices. Also
+ * returns false with --json, which prints only transitions. */
 static bool wants_news(const struct hw_args *args)
 {
 	return !args->json && !args->state && !args->group && !args->prefix;

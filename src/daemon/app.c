@@ -76,8 +76,8 @@ static void on_due(evutil_socket_t fd, short what, void *arg)
 
 /* --- each second ------------------------------------------------------------- */
 
-/* Ends the wait for the store. If Redis cannot be reached at the start, the daemon waits for it for at most
- * LOAD_PATIENCE_NS. */
+/* Called each second. If Redis was not reached within LOAD_PATIENCE_NS of the start, the daemon begins without the
+ * stored devices. */
 static void check_loading(struct hw_app *a, struct hw_now now)
 {
 	if (!a->life.loading || hw_app_redis_was_up(a) || a->start->cluster_mode == HW_CLUSTER_STANDBY ||
@@ -91,8 +91,9 @@ static void check_loading(struct hw_app *a, struct hw_now now)
 	hw_app_republish(a, now);
 }
 
-/* Ends a stop when nothing is pending any more. If the broker has acknowledged statuses, the stop also waits until
- * Redis has stored this. Otherwise the next run would publish them before all others. */
+/* Ends a stop when no write and no publish is pending, or when its time is over. The stop also waits until Redis has
+ * stored which statuses the broker has acknowledged. Otherwise the next run would publish these statuses again, before
+ * all others. */
 static void check_stop(struct hw_app *a, struct hw_now now)
 {
 	bool written = !a->redis || (hw_redis_stats(a->redis)->waiting == 0 && hw_redis_sightings_idle(a->redis) &&
@@ -146,15 +147,15 @@ static void each_second(struct hw_app *a, struct hw_now now)
 	hw_app_inventory_tick(a, now);
 }
 
-/* Called at each tick. During a stop the ticks are shorter, so that its end is detected soon. Work that is due each
- * second is still done once a second. */
+/* Called at each tick. During a stop the ticks are shorter, so that the daemon ends soon after the last confirmation.
+ * Work that is due each second is still done once a second. */
 static void on_tick(void *arg)
 {
 	struct hw_app *a = arg;
 	struct hw_now now = hw_app_woke(a);
 	if (!a->life.stopping || now.mono.ns - a->life.second.ns >= HW_NS_PER_S)
 		each_second(a, now);
-	/* If there was no memory for the timer, this tick continues the loop's work. */
+	/* If the timer could not be set for lack of memory, this tick does the loop's work. */
 	if (!hw_app_read_on(a))
 		hw_app_turn(a);
 	check_stop(a, now);

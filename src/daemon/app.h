@@ -23,8 +23,8 @@ int hw_app_start(struct hw_app *a);
 /*
  * hw_app_is_restarting(): after hw_app_run(), whether a standby node gave the fleet up and must start over. If so,
  * hw_app_restart() frees the daemon, and starts another one with the running configuration. The new daemon takes over
- * the sockets, on which clients wait meanwhile, and the passwords. Opening or reading them may have needed rights that
- * the process no longer has. Returns NULL after it has logged the failure.
+ * the sockets, on which clients wait meanwhile, and the passwords, because the process may no longer have the rights to
+ * open the sockets or read the passwords. Returns NULL after it has logged the failure.
  */
 bool hw_app_is_restarting(const struct hw_app *a);
 struct hw_app *hw_app_restart(struct hw_app *a);

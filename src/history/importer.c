@@ -301,9 +301,9 @@ static bool is_moved(const struct hw_source_page *p)
  * Writes further pages in the same transaction, up to the size of a batch. *p becomes the last page. The rows of
  * devices are far apart in the tables, so an entry of a larger batch costs less.
  *
- * The loop ends at a gap, and at a page that cannot be read; the next round gets the same error and handles it. It also
- * ends after MOMENT_MS, because other workers wait. After an SQL failure, each page has its own transaction, because
- * the disk may be nearly full.
+ * The loop ends at a gap, or at a page that cannot be read. The next round meets the same gap or error, and handles it.
+ * It also ends after MOMENT_MS, because other workers wait. After an SQL failure, each page has its own transaction,
+ * because the disk may be nearly full.
  */
 static int put_more(struct hw_importer *c, enum hw_stream stream, struct hw_source_page *p, uint64_t *fresh)
 {
@@ -380,7 +380,8 @@ int hw_importer_copy_batch(struct hw_importer *c, enum hw_stream stream, bool *m
 
 /* --- rounds ----------------------------------------------------------------------------------------------------- */
 
-/* Treats a refusal as success: it was logged already, and the caller can continue with other work. */
+/* Returns 0 for a refusal of Redis, which was logged already, so that the caller continues with other work. Returns any
+ * other result unchanged. */
 static int unless_refused(int rc)
 {
 	return rc == -EACCES ? 0 : rc;

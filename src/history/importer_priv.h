@@ -48,8 +48,9 @@ struct hw_importer {
 	int64_t odd_reported_ms[HW_ODD_KINDS]; /* monotonic */
 };
 
-/* The functions below are called in the importer's thread. Those that read or write return 0; -ENOTCONN if Redis is
- * away, if there is no memory, or if the importer ends; -EACCES if Redis refuses the read; -EIO if SQL failed. */
+/* The functions below are called in the importer's thread. Functions that read or write return 0; -ENOTCONN if Redis
+ * cannot be reached, if there is no memory, or if the importer ends; -EACCES if Redis refuses the read; -EIO if SQL
+ * failed. */
 
 /* Copies a batch of a stream's entries from Redis to SQL: the next ones after the stored offset. Sets *more if the
  * stream has further entries. Logs a refusal of Redis. */

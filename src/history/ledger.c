@@ -215,7 +215,8 @@ static int open_outage(struct hw_ledger *l, int64_t dev, int64_t at_ms, const ch
 	hw_sql_int(q, 2, at_ms);
 	hw_sql_text(q, 3, reason);
 	int64_t n = hw_sql_do(q);
-	/* If a row of length 0 began in the same millisecond, that row is opened again with the new reason. */
+	/* If the device has a row of length 0 that began in this millisecond, this row is opened again with the new
+	 * reason. */
 	if (n == 0) {
 		q = l->q[OUTAGE_AGAIN];
 		hw_sql_text(q, 1, reason);
@@ -257,8 +258,8 @@ static int end_outage(struct hw_ledger *l, int64_t dev, int64_t from_ms, int64_t
 
 /* --- transitions ------------------------------------------------------------------------------------------------ */
 
-/* Whether the device was forgotten, or has never sent a heartbeat. Neither is an outage. The time counts as time in
- * which the device was forgotten, so it is in no uptime. */
+/* Whether the device was forgotten, or has never sent a heartbeat. Neither is an outage. Both count as time in which
+ * the device was forgotten, which is in no uptime. */
 static bool is_gone(const char *state)
 {
 	return hw_ledger_is(state, "forgotten") || hw_ledger_is(state, "unseen");
@@ -491,8 +492,8 @@ static void bind_text_if(struct hw_sql_stmt *q, int i, bool holds, const char *t
 		hw_sql_null(q, i);
 }
 
-/* Applies an entry about an incident. If the entry has no receiver, `what` is a change of the incident. If it has one,
- * the entry is about a message to that receiver. */
+/* Applies an entry about an incident. If the entry names a receiver, it is about a message to that receiver. Otherwise
+ * `what` is a change of the incident. */
 int hw_ledger_incident(struct hw_ledger *l, const struct hw_entry *e)
 {
 	bool message = *e->receiver,

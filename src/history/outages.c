@@ -45,8 +45,8 @@ static int read_begun(struct hw_sql *sql, const char *device, int64_t from_ms, i
 	return row;
 }
 
-/* Reads the outages that began before `at_ms` and ended after it. Such an outage is the last one of its device
- * before `at_ms`. So one query is made for each device that was down or forgotten in that month. */
+/* Reads the outages that began before `at_ms` and ended after it. Such an outage is the device's last one before
+ * `at_ms`. So one query is made for each device that was down or forgotten in the month of `at_ms`. */
 static int read_crossing(struct hw_sql *sql, int64_t at_ms, const struct hw_outages_ops *ops)
 {
 	struct hw_sql_stmt *those =

@@ -34,9 +34,9 @@ struct hw_outages_ops {
 int hw_outages_read(struct hw_sql *sql, const char *device, int64_t from_ms, int64_t to_ms,
                     const struct hw_outages_ops *ops);
 
-/* Calls ops->take for each planned part of an outage that overlaps the window, like hw_outages_read(). The parts do
- * not overlap each other. For a current outage, these are the parts whose silences have ended. Cost: the rows from
- * the begin of the day of `from_ms` on. */
+/* Calls ops->take for each planned part of an outage that overlaps the window, like hw_outages_read(). The parts do not
+ * overlap each other. A current outage has only the parts whose silences have ended. Cost: the rows from the begin of
+ * the day of `from_ms` on. */
 int hw_planned_read(struct hw_sql *sql, const char *device, int64_t from_ms, int64_t to_ms,
                     const struct hw_outages_ops *ops);
 

@@ -152,10 +152,10 @@ int hw_report_transitions(struct hw_sql *sql, const void *args, struct hw_query_
 /* --- events ----------------------------------------------------------------------------------------------------- */
 
 /*
- * Shows how complete a page of events is. `at` is the offset that the importer has reached, and `from` is the
- * oldest stored entry. Both are read before the rows. So if an entry is written or expires meanwhile, it may be
- * reported as missing although it is in the page, but never the other way round. The gaps after the begin of the page
- * are also written.
+ * Shows how complete a page of events is. `at` is the offset that the importer has reached, and `from` is the oldest
+ * stored entry. Both are read before the rows. So if an entry is written or expires meanwhile, it may be reported as
+ * missing although it is in the page. But an entry that is missing in the page is always reported. The gaps after the
+ * begin of the page are also written.
  */
 struct reach {
 	char at[HW_STREAM_ID_TEXT], from[HW_STREAM_ID_TEXT]; /* "": none */

@@ -184,8 +184,8 @@ static void send_question(struct question *q, int argc, const char **argv)
 	s->awaited += s->failed == 0;
 }
 
-/* Waits until all answers have arrived. If an answer came later, its callback would write to the stack of a caller
- * that has returned. */
+/* Waits until all answers have arrived. The questions are on the callers' stacks. If an answer arrived after a caller
+ * has returned, its callback would overwrite the stack. */
 static int answers(struct hw_source *s)
 {
 	while (s->awaited > 0 && turn(s))
@@ -219,7 +219,7 @@ static bool read_clock(void *arg, const redisReply *reply)
 	return true;
 }
 
-/* Requests Redis' clock together with the next command. `q` must live as long as that of the command. */
+/* Requests Redis' clock together with the next command. `q` must live as long as the question of that command. */
 static void send_clock(struct hw_source *s, struct question *q)
 {
 	s->redis_ms = 0;

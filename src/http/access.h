@@ -38,8 +38,7 @@ struct hw_access {
 	char last_closed[64]; /* address of the last closing */
 };
 
-/* Whether the request is admitted; if not, this function has answered it. `mono_ms`: a monotonic clock; `wall_s`:
- * Unix time. */
+/* Whether the request is admitted. If not, answers the request. `mono_ms`: a monotonic clock; `wall_s`: Unix time. */
 bool hw_access_admit(struct hw_access *a, struct evhttp_request *req, int64_t mono_ms, int64_t wall_s);
 /* Whether a request that was admitted before would also be admitted now. It is neither answered nor counted. */
 bool hw_access_still_admits(const struct hw_access *a, struct evhttp_request *req, int64_t wall_s);

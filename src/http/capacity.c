@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* See capacity.h. The kernel lists the connections, with the time since each last received data from us, so this code
- * keeps no list. */
+/* See capacity.h. The kernel knows how long ago data was last sent on each connection, so this code keeps no list of
+ * connections. */
 #include "http/capacity.h"
 
 #include <linux/tcp.h>

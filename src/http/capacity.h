@@ -18,8 +18,8 @@
 bool hw_capacity_is_full(bool reserve);
 /*
  * Closes idle and slow connections of the listening socket `fd`: those that were sent no data for the longest time.
- * They are shut down, so that their owner sees the end and closes them. Returns their number. Cost: two system calls
- * for each descriptor in use.
+ * They are shut down: libevent, which owns them, sees the end and closes them. Returns their number. Cost: two system
+ * calls for each descriptor in use.
  */
 unsigned hw_capacity_make_room(int fd);
 

@@ -351,8 +351,8 @@ static const char *user_of(struct evhttp_request *req)
 	return user ? user : "";
 }
 
-/* Whether too many transfers are open for another GET. A GET may last for hours. So GETs may not use all transfers:
- * some are left for requests that change something, some for the unix socket, and some for other users. */
+/* Whether too many transfers are open for another GET. A GET may last for hours, so GETs may not use all transfers.
+ * Some are reserved for requests that change something, some for the unix socket, and some for other users. */
 static bool is_too_much(const struct hw_proxy *p, struct evhttp_request *req)
 {
 	unsigned remote = 0, same = 0;
@@ -386,8 +386,8 @@ void hw_proxy_forward(struct hw_proxy *p, struct evhttp_request *req)
 }
 
 /*
- * Closes connections of clients that have lost their rights, if their answer has begun or may last long, as that of
- * each GET may. Other requests end soon, and may already have changed something.
+ * Closes connections of clients that have lost their rights, if the answer has begun or the request is a GET, which may
+ * last long. Other requests end soon, and may already have changed something.
  */
 unsigned hw_proxy_break_off(struct hw_proxy *p, bool (*keeps)(const void *arg, struct evhttp_request *req),
                             const void *arg)

@@ -76,7 +76,7 @@ static bool peek(struct evbuffer *out, size_t from, size_t n, char *to)
 /*
  * Replaces evhttp's own error pages. evhttp answers a malformed or too large request with HTML, and this libevent has
  * no hook to change that. But all answers pass through the connection's output buffer. Only an error page of evhttp
- * ends with `end`. This function recognises the page by this end, and replaces it before any byte is written to the
+ * ends with the text `end`, so this function recognises the page, and replaces it before any byte is written to the
  * socket.
  */
 static void on_output(struct evbuffer *out, const struct evbuffer_cb_info *info, void *arg)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* evhttp refuses a request with an HTML page; this file sends JSON instead. It also refuses each request with
- * Transfer-Encoding, because evhttp does not limit the lines between chunks. */
+/* Replaces the HTML page with which evhttp refuses a request by JSON. Also refuses each request with Transfer-Encoding,
+ * because evhttp does not limit the lines between chunks. */
 #ifndef HW_HTTP_REFUSAL_H
 #define HW_HTTP_REFUSAL_H
 

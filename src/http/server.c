@@ -171,8 +171,8 @@ static void pause_front(struct hw_http_front *front, int64_t ms)
 	event_del(front->pending);
 }
 
-/* Called when the address uses its whole share of descriptors. Closes connections, and pauses the listener until their
- * descriptors are free. */
+/* Called when the clients of the address use all descriptors that they may use. Closes connections, and pauses the
+ * listener until the descriptors of these connections are free. */
 static void make_room(struct hw_http_front *front)
 {
 	front->h->crowded += hw_capacity_make_room(evconnlistener_get_fd(front->listener));

@@ -47,11 +47,11 @@ struct hw_http {
 	void *arg;                         /* of the handlers */
 	size_t body_max;                   /* may be set before the server listens */
 	size_t body_max_local;             /* the same for the unix socket alone; 0: body_max */
-	/* whether a client of the unix socket that runs as this process's user or as root may name the user in
-	 * HW_USER_HEADER. The daemon that forwards requests is such a client. Set by the program */
+	/* whether HW_USER_HEADER is accepted from a client of the unix socket that runs as this process's user or as
+	 * root, as the daemon that forwards requests. Set by the program */
 	bool believes_family;
-	bool keeps_reserve;          /* whether clients of the unix socket must leave the reserved descriptors free, too
-	                                (capacity.h). Set by a program to which other connections are more important than clients
+	bool keeps_reserve;          /* whether clients of the unix socket may not use the reserved descriptors either
+	                              * (capacity.h). Set by a program whose other connections are more important
 	                              */
 	struct hw_http_front local;  /* the unix socket */
 	struct hw_http_front remote; /* .http NULL: no address */

@@ -2,8 +2,8 @@
 /*
  * TLS for the clients of an address. A handshake takes the loop about a millisecond, so their rate is limited: at most
  * HW_TLS_A_SECOND in a second, and HW_TLS_AT_ONCE open at a time. With more, the oldest open handshake is ended. In a
- * flood of silent clients, that is one of the flood's own. A handshake that takes longer than HW_TLS_PATIENCE_MS is
- * also ended.
+ * flood of silent clients, the oldest handshake is one of the flood. A handshake that takes longer than
+ * HW_TLS_PATIENCE_MS is also ended.
  */
 #ifndef HW_HTTP_TLS_H
 #define HW_HTTP_TLS_H

@@ -20,8 +20,7 @@ static const char *user_of(struct evhttp_request *req)
 	return user ? user : "";
 }
 
-/* Writes the author of a change into `by`: the admitted user, whatever the body says; without one, the name in the
- * body. */
+/* Writes the author of a change into `by`: the admitted user, or, if there is none, the name in the body. */
 static void name_author(struct evhttp_request *req, char *by, size_t cap)
 {
 	const char *user = user_of(req);

@@ -16,8 +16,8 @@
 #define HW_ALERT_PARENTS_TEXT (HW_INCIDENT_PARENTS * 256) /* bytes of the ids of all parents */
 #define HW_ALERT_NAME_MAX     128                         /* bytes of the name of a device */
 #define HW_ALERT_LABELS_TEXT  6144                        /* bytes of all labels of a device */
-/* How far in the future a time may be that heartwheel-alert itself wrote: its clock or Redis' may have been wrong
- * then. If a time is later than the engine's own, the engine uses the present time in its place. */
+/* Times that heartwheel-alert itself has written may be this far in the future, because its clock or Redis' clock may
+ * have been wrong. The engine replaces such a time by the present time. */
 #define HW_ALERT_OWN_AHEAD_MS INT64_C(315360000000)
 #define HW_ALERT_WAIT_MAX_MS  INT64_C(172800000) /* two days: no parent is waited for longer */
 

@@ -27,7 +27,7 @@ struct node {
 	char name[NODE_NAME];
 	int64_t seen_ms;  /* of its record; 0: none */
 	int64_t grown_ns; /* BOOTTIME: when it last grew */
-	int64_t heard_ns; /* likewise; 0: this instance never saw it grow */
+	int64_t heard_ns; /* BOOTTIME: when this instance last saw it grow; 0: never */
 	uint64_t added;   /* its number among all names that were added */
 	bool asked;       /* the MGET that is under way has its key */
 };
@@ -42,7 +42,8 @@ struct hw_alert_watch {
 	unsigned second;
 };
 
-/* Returns a free place. If there is none, returns the place of the name that was not heard for the longest time. */
+/* Returns a free place. If there is none, returns the place of the monitor whose record has not grown for the longest
+ * time. */
 static struct node *place_of_new(struct hw_alert_watch *w)
 {
 	if (w->n_nodes < HW_INCIDENT_NODES)

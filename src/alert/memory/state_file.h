@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The state file, in lines of JSON: all keys, then the changes of each later write. A write appends its changes, or, if
- * the changes would become more than all keys, makes a new file. When the new file is on the disk, it is renamed to the
- * name. So after a crash, the file has either all of the old state or all of the new one: a last line that is not whole
- * is ignored. A lock on FILE.lock lets only one process use the file.
+ * the changes would become more than all keys, makes a new file. When the new file is on the disk, it replaces the old
+ * one by a rename. So after a crash, the file has either the whole old state or the whole new one: a last line that is
+ * not complete is ignored. A lock on FILE.lock lets only one process use the file.
  */
 #ifndef HW_ALERT_STATE_FILE_H
 #define HW_ALERT_STATE_FILE_H

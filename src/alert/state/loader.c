@@ -377,7 +377,7 @@ static void ask_receivers(struct hw_alert_loader *l)
 		hw_alert_loader_ask_key(l, read_receiver, list[k].name, "HGETALL", "receiver:", "");
 }
 
-/* Reads a page of transitions, the newest first. From them follows which devices flap. */
+/* Reads a page of transitions, the newest first. They show which devices flap. */
 static void read_recall(struct hw_alert_loader *l, const char *name, const redisReply *r)
 {
 	int64_t oldest = l->now_ms - 4 * l->app->conf->flap_half_ms;

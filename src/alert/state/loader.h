@@ -22,8 +22,8 @@ void hw_alert_loader_begin(struct hw_alert_loader *l, const struct hw_alert_take
 /* Ends the load without hw_alert_on_loaded(). */
 void hw_alert_loader_stop(struct hw_alert_loader *l);
 bool hw_alert_loader_is_busy(const struct hw_alert_loader *l);
-/* Called for each renewal of the lease. If the load could not read device:unseen, it checks whether the key can be read
- * now; hw_alert_app.reload is then set. */
+/* Called for each renewal of the lease. If the last load could not read device:unseen, checks whether the key can be
+ * read now, and if so, sets hw_alert_app.reload. */
 void hw_alert_loader_retry(struct hw_alert_loader *l);
 /* Returns the key of another type because of which no load succeeds, or that the last load left out (device:unseen);
  * "": there is none. */

@@ -9,8 +9,8 @@
 #include "heartwheel/json_writer.h"
 #include "heartwheel/print.h"
 
-/* a barrier that takes longer waits after many messages in the socket; then the readers pass each message on at once
- * anyway */
+/* how long after a barrier was sent the readers pass on each message at once; if a barrier takes longer, the socket has
+ * many messages, and the readers pass them on at once anyway */
 #define BARRIER_SOON_NS (5 * HW_NS_PER_MS)
 #define CANARY_MAX      512 /* bytes of its payload */
 
@@ -21,7 +21,8 @@ void hw_app_send_barrier(struct hw_app *a, uint64_t number)
 	hw_publisher_barrier(a->broker->barriers.publisher, a->life.run_id, number);
 }
 
-/* Sends a barrier. Until it is back, the readers pass on each message at once. */
+/* Sends a barrier. The readers pass on each message at once until the barrier is back, but at most for
+ * BARRIER_SOON_NS. */
 void hw_app_barrier(struct hw_app *a, struct hw_now now, uint64_t number)
 {
 	a->broker->barrier_out = number;

@@ -50,8 +50,8 @@ void hw_app_log_denied(struct hw_app *a, struct hw_now now);
 
 /* --- the readers */
 
-/* Continues to read the readers that have events left, because they have used up their share of the last turn or
- * because the loop woke late. Returns whether there was such a reader; a turn has then run. */
+/* Processes the events that the last turn left in the rings of readers: a reader had used up its share, or the loop
+ * woke late. Returns whether there were such events; a turn has then run. */
 bool hw_app_read_on(struct hw_app *a);
 /* Whether a reader has events left. */
 bool hw_app_feed_is_unread(const struct hw_app *a);

@@ -92,8 +92,8 @@ struct hw_app_filters {
 	size_t n;
 	size_t n_devices; /* number of device filters, which come first; in a cluster, the filters for the presences of
 	                     other nodes follow */
-	/* The filters of each reader but reader 0, in the memory of `all`. Only reader 0 has the filters whose retained
-	 * messages are needed: the `while` topics, the presences and, without a store, the statuses. */
+	/* The filters of each reader except reader 0. They are in the memory of `all`. Only reader 0 has the filters
+	 * whose retained messages are needed: the `while` topics, the presences and, without a store, the statuses. */
 	struct hw_mqtt_filter *shared;
 	size_t n_shared;
 };

@@ -145,7 +145,8 @@ static void on_sign(struct hw_app_reader *r, struct hw_now now, const struct hw_
 	}
 }
 
-/* Ends a stall when each ring was empty once, and each reader that woke late has emptied its socket. */
+/* Called when a reader's ring is empty. The stall of the loop ends when each ring was empty once since it began, and
+ * each reader that woke late has emptied its socket. */
 static void note_empty(struct hw_app_reader *r, struct hw_now now)
 {
 	struct hw_app *a = r->app;
@@ -271,8 +272,8 @@ bool hw_app_read_on(struct hw_app *a)
 	return any;
 }
 
-/* Whether a reader has events that this turn did not take. The loop first polls for other events, and then continues
- * with them. */
+/* Whether a reader has events that this turn did not process. The loop first polls for other input, and then processes
+ * them. */
 bool hw_app_feed_is_unread(const struct hw_app *a)
 {
 	for (unsigned i = 0; i < a->broker->n_readers && !a->life.stopping; i++)

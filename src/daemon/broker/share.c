@@ -48,8 +48,8 @@ static void prove(struct hw_app *a, struct hw_now now)
 		link_reader(a, now, i, true);
 }
 
-/* Called when shared subscriptions do not work. Logs this once as long as it lasts, and plans the next test, after a
- * growing time. */
+/* Called when shared subscriptions do not work. Logs this once until a test succeeds, and plans the next test. The time
+ * before the next test grows with each failure. */
 static void fail(struct hw_app *a, struct hw_now now)
 {
 	struct hw_share *s = &a->broker->share;

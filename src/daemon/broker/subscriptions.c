@@ -44,8 +44,8 @@ static void add_filter(struct wanted *w, const struct hw_topic *topic, bool repl
 	w->filters[w->n++] = (struct hw_mqtt_filter){.filter = topic->filter, .replay = replay};
 }
 
-/* Whether filter i covers filter c->k, so that c->k is unnecessary. A filter with levels after {name...} covers only
- * filters with the same text, and there is no other filter with the same text. */
+/* Whether filter i covers filter c->k, so that c->k is unnecessary. A filter with levels after {name...} covers no
+ * other filter: it could only cover one with the same text, and each text occurs once. */
 static bool makes_needless(void *arg, size_t i)
 {
 	const struct compared *c = arg;

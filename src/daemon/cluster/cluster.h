@@ -58,8 +58,8 @@ void hw_app_cluster_join(struct hw_app *a);
 /* Greater than the number of any barrier of the core, and less than the numbers from HW_FENCE on (the share topic). */
 #define HW_CLUSTER_BARRIER (UINT64_C(1) << 62)
 
-/* Part of the publish ids of an ordered presence: of the presence, and of the known fencing tokens that are
- * published before it. A presence without an order has publish id 0. */
+/* These bits are set in the publish ids of a presence that src/nodes has ordered, and of the known fencing tokens that
+ * are published before the presence. Any other presence has publish id 0. */
 #define HW_CLUSTER_PUBLISH_ID UINT64_C(0xc000000000000000)
 
 /* A session of the publisher begins, or is lost. */
@@ -90,7 +90,8 @@ bool hw_app_cluster_presence_due(const struct hw_app *a, struct hw_now now);
 bool hw_app_cluster_publish_known(struct hw_app *a, uint64_t seq, uint64_t *publish_id);
 /* The presence with this publish id was queued. */
 void hw_app_cluster_published(struct hw_app *a, uint64_t seq, uint64_t publish_id);
-/* Writes this node's members of a presence. Writes nothing if mode = off. */
+/* Writes the members of this node's presence that are about the cluster, such as its claims. Writes nothing if mode =
+ * off. */
 void hw_app_cluster_presence(const struct hw_app *a, bool online, struct hw_json *j);
 #define HW_CLUSTER_PRESENCE_MAX (HW_PARTITIONS * 25 + 512)
 /* Whether this device's statuses may be published now. Always true if mode = off. */
@@ -103,20 +104,22 @@ bool hw_app_may_publish(const struct hw_app *a, const struct hw_device *d);
 void hw_app_cluster_withdraw(struct hw_app *a, struct hw_ref device);
 /* Whether transitions of devices in this partition are still being withdrawn. */
 bool hw_app_cluster_withdraws(const struct hw_app *a, unsigned partition);
-/* Whether this node owns the device and has read all that the previous owner wrote. Always true without nodes. */
+/* Whether this node owns the device, and has read everything that the previous owner wrote. Always true if mode =
+ * off. */
 bool hw_app_cluster_has_followed(const struct hw_app *a, const struct hw_device *d);
 /* Called when a write of this device has become pending (`pending`), or is no longer pending. */
 void hw_app_cluster_pending(struct hw_app *a, const struct hw_device *d, bool pending);
-/* Requests that the whole store is read again. `keeps`: devices that are missing there are not forgotten. */
+/* Requests that the whole store is read again. `keeps`: devices that are missing in the store are not forgotten.
+ * Returns false if this node does not follow the stream of other nodes. */
 bool hw_app_cluster_reread(struct hw_app *a, bool keeps);
 /* Requests that this device alone is read again. Until it is, this node becomes authoritative for no partition. Returns
  * false if this node does not follow the stream of other nodes. */
 bool hw_app_cluster_reread_device(struct hw_app *a, struct hw_id id);
 /* Called when the loader has read the whole store. Returns whether this was not the first load. */
 bool hw_app_cluster_reloaded(struct hw_app *a, bool complete);
-/* Called when the connection that reads the devices' hashes is new. The connection of the stream may change to another
- * Redis at another time. If the connection of the stream has changed already, the hashes that were read may be those of
- * the previous Redis, and are read again. */
+/* Called when the connection that reads the devices' hashes is new. The connection that reads the stream may already
+ * have changed to another Redis before. The hashes that were read since may be those of the previous Redis. So they are
+ * then read again. */
 void hw_app_cluster_linked(struct hw_app *a);
 /* The store was found empty. */
 void hw_app_cluster_emptied(struct hw_app *a);

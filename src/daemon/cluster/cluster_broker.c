@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * See cluster_broker.h. This file requires two things more than src/nodes. First, a proof is not complete while reader
- * 0 may have missed a presence: after a lossy blindness, all presences are read again. Second, this node's own presence
- * must arrive before the barrier that follows it. Otherwise the fence would seem to work although the right to read is
- * missing.
+ * See cluster_broker.h. This file adds two conditions to those of src/nodes. First, a barrier proves nothing while
+ * reader 0 may have missed a presence: after a lossy blindness, all presences are read again. Second, this node's own
+ * presence must arrive before the barrier that follows the presence. Otherwise the fence would seem to work although
+ * the right to read is missing.
  */
 #include "cluster_broker.h"
 
@@ -241,9 +241,9 @@ static void none_is_retained(struct hw_app *a, struct hw_now now)
 	hw_app_cluster_lossy(a, now);
 }
 
-/* Whether reader 0 may have missed a presence since it requested the retained messages. True while it is not known
- * yet whether a blindness since then was lossy. A lost connection does not count, because reader 0 subscribes again
- * afterwards. */
+/* Whether reader 0 may have missed a presence since it requested the retained messages. True until it is known that no
+ * blindness since the request was lossy. *lasts: such a blindness has not ended. A lost connection does not count,
+ * because reader 0 subscribes again afterwards. */
 static bool is_doubtful(const struct hw_app *a, bool *lasts)
 {
 	const struct hw_blind *blind = hw_monitor_blind(a->monitor);

@@ -31,8 +31,8 @@ struct hw_cluster_broker {
 	int64_t refused_ms; /* when the broker refused a presence, monotonic; 0: it has not refused one */
 	bool refused_reported;
 
-	uint64_t barrier;              /* number of the last barrier */
-	uint64_t barrier_seq;          /* the number of this node's presence that must be read before that barrier */
+	uint64_t barrier;     /* number of the last barrier */
+	uint64_t barrier_seq; /* the number of this node's presence that must be read before `barrier` is back */
 	uint64_t back[HW_READERS_MAX]; /* per reader: the greatest number that was received */
 	uint64_t back_reported;
 	uint64_t out;        /* a barrier on its way, which tests the connections to and from the broker; 0: there is
@@ -41,7 +41,8 @@ struct hw_cluster_broker {
 	/* When the newest barrier that came back on every reader was sent; 0: none came back since the connections
 	 * are up. */
 	struct hw_mono heard;
-	bool proven; /* since reader 0 requested the retained messages, a barrier has come back and counted */
+	bool proven; /* since reader 0 requested the retained messages, src/nodes has accepted a barrier that came back
+	              */
 	bool unread_reported, unretained_reported;
 
 	struct hw_partitions passes; /* partitions whose statuses may be published, as last passed to the sinks */

@@ -88,8 +88,8 @@ static void write_unjudged(const struct hw_app *a, struct hw_json *j)
 	hw_json_close(j, '}');
 }
 
-/* Writes the partitions with parents that this node proves, unless it does not know them now. Other nodes then keep
- * the last value. */
+/* Writes the partitions with parents that this node proves. If this node does not know these partitions now, writes
+ * nothing, and other nodes keep the last value. */
 static void write_proven(const struct hw_app *a, struct hw_json *j)
 {
 	const struct hw_groups *g = hw_monitor_groups(a->monitor);

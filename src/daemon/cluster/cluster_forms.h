@@ -67,15 +67,15 @@ struct hw_cluster_forms {
 	struct hw_partitions
 		unable;      /* for hw_nodes_unable(); calculated again after each entry that was read or written */
 	bool unknown_writer; /* the stream had an entry of a node whose groups are not known */
-	bool decided, stood, known; /* decided: `unable` is up to date; the other members: the values from which it was
-	                             * calculated */
+	bool decided, stood, known; /* decided: `unable` is up to date; stood: this node stood by then; known: unjudged
+	                               devices were known then */
 	size_t n, next;             /* next: the slot to reuse when all are taken */
 };
 
 /* Decides again which partitions this node is unable to judge, before its own entry of device:nodes is written. */
 void hw_app_cluster_forms_update(struct hw_app *a);
-/* Writes this node's groups, and what it cannot judge, as members of that entry. `groups` and `unjudged`: whether to
- * write the members about groups, and those about unjudged devices, which grow with the number of groups. */
+/* Writes members of this node's entry in device:nodes. `groups`: writes its groups. `unjudged`: writes the devices that
+ * it cannot judge. Both grow with the number of groups. */
 void hw_app_cluster_forms_write(struct hw_app *a, bool groups, bool unjudged, struct hw_json *j);
 /* Reads a member's entry. */
 void hw_app_cluster_forms_saw(struct hw_app *a, const char *node, const char *json);

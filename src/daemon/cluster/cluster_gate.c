@@ -212,8 +212,8 @@ static bool is_one_server(const struct hw_app *a)
 	return *server && strcmp(server, hw_redis_server(a->redis)) == 0;
 }
 
-/* Returns the partitions in which a predecessor may have left pending writes: they are not compared yet, or were
- * compared with another Redis than that of the owner records. */
+/* Returns the partitions in which a predecessor may have left pending writes: partitions that are not compared with the
+ * store yet, or were compared with another Redis than that of the owner records. */
 static struct hw_partitions unclean(const struct hw_app *a)
 {
 	static const struct hw_partitions all = {{UINT64_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX}};

@@ -38,9 +38,8 @@ struct hw_cluster_redis {
 	char why[HW_TROUBLE_TEXT];         /* the cause while `up` is false */
 	char refused[HW_TROUBLE_TEXT];     /* Redis' error reply to the last order; "": none */
 	char denied[HW_TROUBLE_TEXT];      /* the error while hw_nodes_is_denied(); else "" */
-	struct hw_mono asked_self;         /* when the test message was published that has not come back; 0: each
-	                                    * test message has come back */
-	int quiet_s;                       /* seconds since the last test message */
+	struct hw_mono asked_self; /* when the test message that is on its way was published; 0: none is on its way */
+	int quiet_s;               /* seconds since the last test message */
 };
 
 /* Returns 0 or -ENOMEM. */

@@ -37,7 +37,7 @@ struct hw_cluster_seen {
 	uint64_t takeovers_clean, takeovers_unclean, fenced_broker;
 	double takeover_s_last;
 	struct hw_partitions unowned,
-		/* the partitions that no member owns: at the last tick, and at the tick before */
+		/* unowned: the partitions that no member owned at the last tick; orphans: at the last two ticks */
 		orphans;
 	struct hw_cluster_totals before; /* counters of the previous daemons in the same process */
 };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Reloads the configuration. A reload parses the file into a new configuration. Only if this has no error, the
- * running configuration changes. */
+/* Reloads the configuration. A reload parses the file into a new configuration. The running configuration changes only
+ * if the new one has no error. */
 #include "reload.h"
 
 #include <errno.h>

@@ -195,8 +195,9 @@ static bool parse_mistakes(const char *text, unsigned *n, int64_t *per_ms)
 	return (int64_t)count * HW_CONF_DAY <= MISTAKES_A_DAY * *per_ms && *per_ms <= (int64_t)count * MISTAKE_MS_MAX;
 }
 
-/* Unless the file says so, the shortest learned timeout is not longer than the group's own timeout. In a group with
- * `while` it is the group's own timeout: a shorter one might pass before the topic shows that the bridge is cut. */
+/* Checks the keys about learning. If the file has no timeout_min, its default is reduced to the group's timeout. In a
+ * group with `while`, the default is the group's timeout: a shorter timeout might pass before the topic shows that the
+ * bridge is cut. */
 static void check_learning(struct hw_conf_draft *d, struct hw_settings_group *g, struct hw_conf_origins *origins)
 {
 	const struct hw_conf_origin *least = origin(d, origins, "timeout_min"),

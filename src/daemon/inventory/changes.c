@@ -43,7 +43,7 @@ const char *hw_inventory_group_name(const struct hw_app *a, struct hw_id id)
 
 /* --- store = memory --------------------------------------------------------------- */
 
-/* Whether the table has this entry, which hw_entry_print() has written, apart from its since_ms. */
+/* Whether the table has this entry. `entry`: a text from hw_entry_print(). Does not compare since_ms. */
 static bool is_stored(const struct hw_expected_view *v, struct hw_id entry)
 {
 	struct hw_expected_entry e;

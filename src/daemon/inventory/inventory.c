@@ -363,7 +363,8 @@ void hw_app_inventory_tick(struct hw_app *a, struct hw_now now)
 	struct hw_app_inventory *v = a->inventory;
 	int64_t clock_ms = hw_app_trusted_ms(a) - now.mono.ns / HW_NS_PER_MS;
 	if (v->clock_ms && clock_ms < v->clock_ms - CLOCK_BACK_MS)
-		hw_app_inventory_regroup(a); /* otherwise ids that are due soon would wait as long as the step */
+		hw_app_inventory_regroup(a); /* the clock was set back; without this, ids that are due soon would wait
+		                                for as long as the clock lost */
 	v->clock_ms = clock_ms;
 	hw_inventory_retry_restarts(a);
 	rewrite_others(a, now);

@@ -52,7 +52,8 @@ struct hw_app_inventory {
 int hw_inventory_group(struct hw_app *a, struct hw_id id, const struct hw_expected_entry *entry);
 /* Puts a stored entry into the table. If `json` has no text, the id is no longer expected. */
 void hw_inventory_take(struct hw_app *a, struct hw_id id, struct hw_id json, bool replaces_since);
-/* Like hw_inventory_take(), for an entry that hw_entry_print() has written, as it writes a million in an import. */
+/* Like hw_inventory_take(), but faster, because an import has up to a million entries: `json` must be a text from
+ * hw_entry_print(). */
 void hw_inventory_take_own(struct hw_app *a, struct hw_id id, struct hw_id json, bool replaces_since);
 /* Sets since when an id is unseen; 0: it is not. */
 void hw_inventory_take_unseen(struct hw_app *a, struct hw_id id, int64_t since_ms);

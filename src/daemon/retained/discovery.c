@@ -13,8 +13,8 @@
 #include "heartwheel/json_writer.h"
 #include "presence.h"
 
-/* Jinja2 templates. A device may publish on its own status topic. The templates give no state for such a message: a
- * text that is no JSON, or JSON without `online`. */
+/* Jinja2 templates. A device may itself publish on its status topic. If its message is no JSON, or has no `online`, the
+ * templates give no state. */
 #define VALUE_TEMPLATE                                                                                                 \
 	"{% if value_json is defined and value_json.online is defined %}"                                              \
 	"{{ 'ON' if value_json.online else 'OFF' }}{% endif %}"

@@ -117,8 +117,8 @@ static const struct hw_device *device_of(const struct hw_app *a, const struct hw
 	return i == HW_NIL ? NULL : hw_registry_at(hw_monitor_registry(a->monitor), i);
 }
 
-/* Whether the status may be removed. It may not if the device has returned to the topic. It may not either if the topic
- * is that of no status any more, and a filter receives it: the empty message would be a heartbeat. */
+/* Whether the status may be removed. Returns false if the device has returned to the topic. Also returns false if the
+ * empty message that removes the status would arrive as a heartbeat. */
 static bool is_old(struct hw_app *a, const struct hw_old_topic *e, const struct hw_device *d)
 {
 	const struct hw_groups *g = hw_monitor_groups(a->monitor);

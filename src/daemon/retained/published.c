@@ -206,7 +206,8 @@ void hw_app_published_unlinked(struct hw_app *a)
 	of(a)->asking = 0;
 }
 
-/* An answer counts only if no later question is unanswered, because a partition may have been won between the two. */
+/* Uses the answer only if no later request is unanswered, because a partition may have been won between two
+ * requests. */
 void hw_app_published_found(struct hw_app *a, const uint64_t *p)
 {
 	struct hw_app_published *b = of(a);

@@ -14,8 +14,8 @@
 void hw_app_set_store_pending(struct hw_app *a, struct hw_now now, struct hw_device *d, const struct hw_transition *t);
 /* Called when the device's state is no longer pending at the store. Returns whether it was. */
 bool hw_app_settle_store(struct hw_app *a, struct hw_device *d);
-/* Called when the store has a greater seq of a device. The core raises the device's seq above that, and the device's
- * state is pending again. */
+/* Called when the store has a greater seq of a device. The core raises the device's seq above that seq, and the
+ * device's state is pending again. */
 void hw_app_store_newer(struct hw_app *a, struct hw_ref device, uint64_t stored_seq);
 /* Releases statuses that have waited too long for Redis. Called each second. If the function returns true, some
  * statuses are left, and hw_app_release_on() must be called in the next turn. */

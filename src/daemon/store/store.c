@@ -15,8 +15,8 @@
 #include "prefix_guard.h"
 #include "store_priv.h"
 
-/* A write of this state is settled, also for devices of other nodes. When a device's status is due, the sink checks
- * which node owns it. */
+/* Called when the state with this seq is not pending at the store any more, whichever node owns the device. When the
+ * device's status is due, the sink checks the owner. */
 static void settle(struct hw_app *a, struct hw_ref ref, uint64_t seq)
 {
 	struct hw_device *d = hw_app_device(a, ref);
@@ -98,8 +98,9 @@ static void on_events(void *arg, const struct hw_event_page *page)
 	hw_control_page(((struct hw_app *)arg)->control, page);
 }
 
-/* Called when Redis has a newer state of a device. A node that owns the device, but has not read the stream to its end,
- * has not read this state. It must not write above it, so it drops its own state and reads the device again. */
+/* Called when Redis has a newer state of a device. If this node owns the device, but has not read the stream to its
+ * end, it has not read this state. Then it must not overwrite the state, so it drops its own and reads the device
+ * again. */
 static void on_newer(void *arg, struct hw_ref ref, uint64_t stored_seq)
 {
 	struct hw_app *a = arg;

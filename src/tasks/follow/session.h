@@ -47,7 +47,7 @@
 /* The messages that a client has not acknowledged: their number, and the id of each tenth of them. */
 struct window {
 	struct hw_stream_id samples[UNACKED / SAMPLE_EVERY], last;
-	unsigned n; /* after an ack of a part of them, `n` may be too great by up to nine */
+	unsigned n; /* after an ack of only some messages, `n` may be too great by up to nine */
 };
 
 struct session {

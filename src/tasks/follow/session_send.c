@@ -214,8 +214,8 @@ static bool wait_for_past(struct session *s, struct hw_stream_id after)
 	return false;
 }
 
-/* Called when history has no more entries before the first one of the stream. If history has read up to that one, no
- * entry is missing. Returns false if the session must wait. */
+/* Called when history has no more entries before the first one of the stream. If history has read up to this first
+ * entry, no entry is missing. Returns false if the session must wait. */
 static bool end_of_past(struct session *s, struct hw_stream_id read)
 {
 	if (hw_stream_id_compare(read, s->oldest) < 0)
@@ -356,7 +356,7 @@ static bool wants_page(const struct session *s)
 	       s->sent.n < UNACKED && is_ours(s);
 }
 
-/* Whether other sessions are served before this one: its client has acknowledged nothing for a while. */
+/* Whether other sessions are served before this session, because its client has acknowledged nothing for a while. */
 static bool is_slow(const struct session *s)
 {
 	return s->timeouts || (s->sent.n && now_ms() - s->sent_ms >= SLOW_MS);

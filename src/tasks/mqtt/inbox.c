@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* See inbox.h. The sender of a request is the last level of its topic, because the broker's ACL binds that level to
- * the client. Without that level, a request is accepted only with `identity = payload`; its sender is then the one
- * that the payload names. */
+/* See inbox.h. The sender of a request is the last level of its topic, because the broker's ACL binds that level to the
+ * client. Without that level, a request is accepted only with `identity = payload`, and the payload names the
+ * sender. */
 #include "tasks/mqtt/inbox.h"
 
 #include <errno.h>

@@ -177,8 +177,8 @@ static void take_clock(struct hw_schedule *s, struct hw_mono now, int64_t redis_
 
 /*
  * Takes the clock from the answer to an order. Ignores an answer that took longer than HW_ORDER_PATIENCE_MS: its time
- * is old, for example because this process was stopped. After several such answers, the next good one would seem to
- * show that the clock was set ahead.
+ * is old, for example because this process was stopped. Otherwise, after several late answers, the next timely one
+ * would seem to show that the clock was set ahead.
  */
 static void take_order_clock(struct hw_schedule *s, struct hw_mono now, struct hw_mono asked, int64_t redis_ms)
 {

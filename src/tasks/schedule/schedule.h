@@ -3,9 +3,10 @@
  * Decides when each task is tried: the finer levels of a schedule whose coarsest level is a sorted set in Redis.
  *
  * Every half horizon, the next horizon is read from Redis into the wheel (wheel.h), which runs on Redis' wall clock.
- * Due tasks are claimed, HW_CLAIM_MAX tasks per call, HW_CLAIMS_OUT calls at a time, at a limited rate. Only a claim
- * decides. The schedule's data about a task may be out of date, and the claim's answer corrects it. The loss of a
- * schedule therefore loses no task: each second it reads the overdue tasks from Redis, and adds the unknown ones.
+ * Due tasks are claimed, HW_CLAIM_MAX tasks per call, HW_CLAIMS_OUT calls at a time, at a limited rate. Only the answer
+ * to a claim decides whether a task is sent. The schedule's data about the task may be out of date, and the answer
+ * corrects it. The loss of a schedule therefore loses no task: each second it reads the overdue tasks from Redis, and
+ * adds the unknown ones.
  *
  * All instances know all tasks. An instance tries the tasks of a receiver its rank x 1 s late. The rank is its position
  * among the running instances in rendezvous order (Thaler, Ravishankar, "Using name-based mappings to increase hit
@@ -56,8 +57,9 @@ void hw_schedule_set_rate(struct hw_schedule *s, unsigned rate);
 
 /* --- Redis and its clock ------------------------------------------------------------------------------------------ */
 
-/* hw_schedule_up(): Redis accepts commands, and its scripts are loaded. The schedule then reads all tasks again.
- * hw_schedule_down(): Redis does not. Unanswered orders are dropped, and their late answers are ignored. */
+/* hw_schedule_up(): called when Redis accepts commands and its scripts are loaded. The schedule then reads all tasks
+ * again. hw_schedule_down(): called when Redis can no longer be used. Drops unanswered orders, and ignores their late
+ * answers. */
 void hw_schedule_up(struct hw_schedule *s, struct hw_mono now);
 void hw_schedule_down(struct hw_schedule *s, struct hw_mono now);
 

@@ -181,8 +181,8 @@ static struct hw_text put(char **to, struct hw_text from)
 	return out;
 }
 
-/* Whether a transition is published to the sender. The first ack is not: the instance that has passed the submission
- * to Redis publishes it itself. */
+/* Whether a notice of the transition is published to the sender. Returns false for the first ack, because the instance
+ * that has passed the submission to Redis publishes that notice. */
 static bool is_for_sender(const struct hw_task_transition *e)
 {
 	return e->state >= HW_TASK_ACKED && !e->watched && e->sender.len && e->msg_id.len &&
