@@ -55,9 +55,9 @@ struct hw_blind {
 void hw_blind_init(struct hw_blind *b);
 
 /*
- * Begins a cause at `at`, which is now or earlier. If `at` is before `until`, `until` is used, so that no time is
- * subtracted twice. Returns whether a period of blindness begins. Within a period, an earlier `at` moves `since` and
- * `begun` back. If the cause is active already, the call can only make the period lossy.
+ * Begins a cause at `at`, which is now or earlier. If `at` is before `until`, the cause begins at `until`, so that no
+ * time is subtracted twice. Returns whether a period of blindness begins. Within a period, an earlier `at` moves
+ * `since` and `begun` back. If the cause is active already, the call can only make the period lossy.
  */
 bool hw_blind_begin(struct hw_blind *b, enum hw_cause cause, struct hw_mono at, bool lossy);
 
@@ -70,7 +70,8 @@ static inline bool hw_blind_now(const struct hw_blind *b)
 	return b->active != 0;
 }
 
-/* Whether many periods have begun since `since`. Never true with fewer than 16, and always true with 32 or more. */
+/* Returns true if 32 or more periods have begun since `since`, and false if fewer than 16 have. In between, the result
+ * may be either. */
 static inline bool hw_blind_many_since(const struct hw_blind *b, struct hw_mono since)
 {
 	return b->marks[1].ns > since.ns;

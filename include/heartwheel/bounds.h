@@ -33,7 +33,7 @@ static inline bool hw_bounds_seq(uint64_t seq, int64_t now_ms)
  * before the first character that does not fit. Returns false if the copy differs. */
 bool hw_bounds_text(char *to, size_t cap, const char *from, size_t len);
 
-/* Whether the text is at most as long and as nested as Redis may contain it. The text need not be JSON. */
+/* Whether the text is no longer and no deeper nested than JSON in Redis may be. The text need not be JSON. */
 bool hw_bounds_json(const char *text, size_t len);
 
 #endif

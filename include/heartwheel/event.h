@@ -29,8 +29,7 @@ struct hw_event {
 	int64_t timeout_ms, wait_ms; /* with known parents: see struct hw_transition; otherwise -1 */
 	uint64_t seq;
 	uint64_t epoch; /* fencing epoch of the owner that made the transition; 0: a single node */
-	bool has_form;  /* the entry has the field `form`, because the form differs from the one that the group has
-	                 * on that node */
+	bool has_form;  /* the entry has the field `form`, because the group has another form on that node */
 	uint64_t form;  /* form of the group when the device was last heard; 0: unknown */
 };
 

@@ -28,7 +28,7 @@
 
 enum hw_expected_state { HW_EXPECTED_WAITS, HW_EXPECTED_UNSEEN, HW_EXPECTED_RESTS, HW_EXPECTED_REFUSED };
 
-/* What the inventory says about an id. All pointers are borrowed. */
+/* The data of an id in the inventory. All pointers are borrowed. */
 struct hw_expected_view {
 	struct hw_id id;
 	struct hw_id text;    /* the rest of the entry, as the caller has stored it */
@@ -58,15 +58,15 @@ bool hw_expected_is_used(const struct hw_expected *e, uint32_t i);
 uint32_t hw_expected_bound(const struct hw_expected *e);
 uint32_t hw_expected_count(const struct hw_expected *e);
 
-/* Adds an id, or replaces what is known about it; `v->state` and `v->at_ms` are not read. A new id rests; the state of
- * a known id stays. Returns 0 and *i, or -EINVAL (id or text too long), -ENOSPC (too many sources) or -ENOMEM, with
- * nothing changed. */
+/* Adds an id, or replaces its data; `v->state` and `v->at_ms` are not read. A new id rests; the state of a known id
+ * stays. Returns 0 and *i, or -EINVAL (id or text too long), -ENOSPC (too many sources) or -ENOMEM, with nothing
+ * changed. */
 int hw_expected_put(struct hw_expected *e, const struct hw_expected_view *v, uint32_t *i);
 void hw_expected_remove(struct hw_expected *e, uint32_t i);
 void hw_expected_set_group(struct hw_expected *e, uint32_t i, uint16_t group);
 
 /* These functions change the state of an id. hw_expected_wait(), hw_expected_refuse(): the id will be checked at
- * `at_ms`. They return 0, or -ENOMEM, and then the id rests. */
+ * `at_ms`. They return 0 or -ENOMEM. After -ENOMEM the id rests. */
 int hw_expected_wait(struct hw_expected *e, uint32_t i, int64_t at_ms);
 int hw_expected_refuse(struct hw_expected *e, uint32_t i, int64_t at_ms);
 int hw_expected_set_unseen(struct hw_expected *e, uint32_t i, int64_t since_ms);

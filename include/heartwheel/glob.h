@@ -10,8 +10,8 @@
 static inline bool hw_glob(const char *glob, const char *text, size_t len)
 {
 	const char *star = NULL;
-	size_t at = 0, from = 0; /* `at`: position in the text; `from`: where the text that the last `*` stands for
-	                          * ends in this attempt */
+	size_t at = 0, from = 0; /* `at`: position in the text; `from`: end of the text that the last `*` matches in
+	                            this attempt */
 	while (at < len) {
 		if (*glob == '*') {
 			star = ++glob;

@@ -138,8 +138,8 @@ struct hw_group {
 	size_t n_ignore;
 	struct hw_while *whiles;
 	size_t n_whiles;
-	/* Labels, and patterns of the parents' ids. The names in both are, in this order: the captures of `form`;
-	 * `captured`, the other names in labels; the names that only parents have. */
+	/* Labels, and patterns of the parents' ids. Their names are numbered in this order: the captures of `form`; the
+	 * other names in labels (`captured`); the other names in parents. */
 	struct hw_group_label *labels;
 	unsigned n_labels, n_captured;
 	struct hw_value captured[HW_CAPTURES_MAX];
@@ -211,7 +211,7 @@ void hw_groups_init(struct hw_groups *g);
 void hw_groups_fini(struct hw_groups *g);
 
 /*
- * Makes `specs`, in their order, the groups of the table. Returns 0, or an error, and the table is then unchanged:
+ * Makes `specs`, in their order, the groups of the table. Returns 0, or an error that leaves the table unchanged:
  * -EINVAL (a template does not compile, or a name occurs twice), -ENOSPC (more than HW_GROUPS_MAX groups, retired ones
  * included) or -ENOMEM. A struct hw_group keeps its address. Pointers to its members, such as its name and templates,
  * are valid until the next call.
@@ -219,9 +219,9 @@ void hw_groups_fini(struct hw_groups *g);
 int hw_groups_set(struct hw_groups *g, const struct hw_group_spec *specs, size_t n);
 
 /*
- * hw_groups_set() in two steps. The draft allocates all memory, so installing it cannot fail. In between, the caller
- * can allocate its own data for the groups. `next` is the future table with its contents. When the draft is installed,
- * only the addresses of groups that stay change.
+ * hw_groups_set() in two steps. The draft allocates all memory, so installing it cannot fail. Before the installation,
+ * the caller can allocate its own data for the groups. `next` is the future table with its contents. When the draft is
+ * installed, only the addresses of groups that stay change.
  */
 struct hw_groups_draft {
 	struct hw_groups next;
@@ -264,7 +264,7 @@ enum hw_match {
  * then goodbyes, then heartbeats. An empty payload on the status topic of a group, also a retired one, is a clearing
  * for that group, even on a heartbeat topic.
  *
- * `*id` points into `topic`. It has no NUL and no id_prefix, and is empty for a batch. For an `assembled` group it
+ * `*id` points into `topic`. It has no NUL and no id_prefix, and is empty for a batch. For an `assembled` group `*id`
  * means nothing: use hw_group_id(). `*by` is the template that matched.
  */
 enum hw_match hw_groups_match(const struct hw_groups *g, const char *topic, size_t len, bool empty_payload,

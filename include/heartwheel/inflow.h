@@ -30,8 +30,8 @@
 /* Owned by the caller. Members that the caller does not set are zero before the first turn. */
 struct hw_inflow {
 	unsigned source;
-	/* Called after the monitor has processed `n` messages; the last of them stands before `first`. The callback
-	 * must drain the monitor. Returns whether the turn is over. The result is used only while messages are left
+	/* Called after the monitor has processed the `n` messages before index `first`. The callback must drain the
+	 * monitor. Returns whether the turn is over. The result is used only while messages are left
 	 * (hw_inflow_left()). */
 	bool (*on_taken)(void *arg, struct hw_now now, size_t n);
 	void *arg;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Writes JSON: into a buffer of the caller, into memory that grows, or through `room` into another sink (http/json.h
+ * Writes JSON: into a buffer of the caller, into memory that grows, or through `more` into another sink (http/json.h
  * has that of an evbuffer). All JSON that heartwheel composes is written here. The writer adds the commas and escapes
  * the texts. If memory or room was lacking, the end function returns an error, and the text must not be used.
  */

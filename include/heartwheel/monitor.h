@@ -96,7 +96,7 @@ struct hw_message {
 enum hw_out_kind {
 	HW_OUT_TRANSITION,     /* .transition */
 	HW_OUT_REFRESH,        /* .device: its keys in the store are due for a refresh */
-	HW_OUT_REFRESH_LIGHT,  /* .device: the same, but its keys outlive the next refresh: write its fields alone */
+	HW_OUT_REFRESH_LIGHT,  /* .device: write only its fields: its keys outlive the next refresh */
 	HW_OUT_STATUS,         /* .device: its retained status may have been replaced, and is pending again */
 	HW_OUT_MOVED,          /* .device, .left: without a store: HW_OUT_STATUS, and remove the old group's status */
 	HW_OUT_BARRIER,        /* .barrier: publish this number on the barrier topic */
@@ -158,18 +158,18 @@ struct hw_out {
 		struct {
 			bool begun;
 			uint16_t group, index; /* the group; when it begins, also the index of its `while` */
-			int64_t length_ns;     /* when it ends: its length on the monitor's seeing clock; -1: the
-			                        * group is still blind, because it is deaf */
+			int64_t length_ns; /* when the deafness ends: its length on the monitor's seeing clock; -1: the
+			                    * group is still blind, because it is deaf */
 		} upstream;
 		struct {
 			bool begun;
 			uint16_t group, filter;
-			int64_t length_ns; /* when it ends: its length on the monitor's seeing clock; -1: the group is
-			                    * still blind, because its upstream is down */
-			int64_t bound_ns;  /* at its begin: its longest duration if no message arrives; INT64_MAX: no
-			                    * limit */
-			int64_t others_ns; /* at its begin: its longest duration if the group's other filters
-			                    * deliver; INT64_MAX: no limit */
+			int64_t length_ns; /* when the blindness ends: its length on the monitor's seeing clock; -1: the
+			                    * group is still blind, because its upstream is down */
+			int64_t bound_ns;  /* when the deafness begins: its longest duration if no message arrives;
+			                    * INT64_MAX: no limit */
+			int64_t others_ns; /* when the deafness begins: its longest duration if the group's other
+			                    * filters deliver; INT64_MAX: no limit */
 			const char *topic; /* of the canary; NULL: none is sent; valid until the next call */
 			enum hw_canary_answer answer;
 		} deaf;
@@ -183,8 +183,8 @@ enum hw_refused {
 	HW_REFUSED_TIMEOUT,     /* `timeout` is not a finite number >= 0 */
 	HW_REFUSED_STALE,       /* `time` is older than the group's max_age */
 	HW_REFUSED_RETAINED,    /* history: delivered with the retain flag */
-	HW_REFUSED_FLAGGED,     /* has the retain flag, and its group does not count such messages. A bridge that
-	                         * reconnects publishes in this way all that the other broker retains */
+	HW_REFUSED_FLAGGED,     /* has the retain flag, and its group does not count such messages. When a bridge
+	                           reconnects, it publishes all retained messages of the other broker with this flag */
 	HW_REFUSED_MONITOR,     /* message of another monitor, although this is the only node */
 	HW_REFUSED_TOPIC,       /* on no group's topic */
 	HW_REFUSED_MEMORY,      /* no memory for a new device */
@@ -265,9 +265,9 @@ int hw_monitor_reconfigure(struct hw_monitor *m, struct hw_now now, const struct
 /*
  * Takes at most HW_BATCH messages in the order in which they were read, from any topic except that of barriers.
  *
- * Returns how many were processed. This is less than n if a message is a batch with more elements than one call takes.
- * The caller then drains the monitor, and calls again with that message and all that follow, unchanged. Nothing that
- * was read later may be passed in before them: a barrier must not overtake heartbeats.
+ * Returns how many were processed. The result is less than n if a message is a batch with more elements than one call
+ * takes. The caller then drains the monitor, and calls again with that message and all that follow, unchanged. Nothing
+ * that was read later may be passed in before them: a barrier must not overtake heartbeats.
  */
 size_t hw_monitor_messages(struct hw_monitor *m, struct hw_now now, struct hw_message *msgs, size_t n);
 
@@ -304,7 +304,7 @@ void hw_monitor_link(struct hw_monitor *m, struct hw_now now, unsigned source, b
  * hw_monitor_upstreams_asked(): source 0 has lost its connection, or has requested the retained values again.
  * hw_monitor_renew_upstreams(): whether source 0, which is connected, must request the values again: a renewal.
  * hw_monitor_upstreams_granted(): the broker has granted the request. If a value has not arrived again when the next
- * barrier is back, the value is unknown. After a renewal, this needs a second renewal without the value. */
+ * barrier is back, the value is unknown. After a renewal, this needs a second one without the value. */
 void hw_monitor_upstreams_asked(struct hw_monitor *m);
 bool hw_monitor_renew_upstreams(struct hw_monitor *m, bool is_time);
 void hw_monitor_upstreams_granted(struct hw_monitor *m, bool renewal);
@@ -359,9 +359,9 @@ void hw_monitor_loss(struct hw_monitor *m, struct hw_now now, unsigned source);
 
 /*
  * Before the deadline of a silent online device in a group with probes, the monitor emits HW_OUT_PROBE, and the driver
- * asks the device (rule: src/core/probe.h). A probe is no evidence and moves no deadline. An answer is a heartbeat. It
- * arrives on a heartbeat filter; on topic `probe_answers`, with the msg_id from hw_probe_id(); or in another way,
- * through hw_monitor_answered().
+ * asks the device (rule: src/core/probe.h). A probe is no evidence and moves no deadline. An answer is a heartbeat. The
+ * answer arrives on a heartbeat filter; on topic `probe_answers`, with the msg_id from hw_probe_id(); or in another
+ * way, through hw_monitor_answered().
  */
 #define HW_PROBE_ID_SIZE 31 /* with the NUL */
 
@@ -428,10 +428,10 @@ struct hw_stored {
 	uint64_t form;     /* the form of its group in which the device was last heard; 0: unknown */
 	unsigned source;   /* HW_SOURCE_*; 0: mqtt */
 	uint64_t seq;      /* 0: the record has none */
-	bool once, guessed;   /* guessed: without a store, the device may be in any group with the same status topics */
-	int64_t ahead_ms;     /* by how much the store's clock is ahead of this machine's; 0: it is not, or this is
-	                       * unknown */
-	const char *gaps;     /* as written by hw_monitor_gaps(); NULL: none */
+	bool once, guessed; /* guessed: without a store, the device may be in any group with the same status topics */
+	int64_t ahead_ms; /* by how much the store's clock is ahead of this machine's; 0: the clock is not ahead, or the
+	                     difference is unknown */
+	const char *gaps; /* as written by hw_monitor_gaps(); NULL: none */
 	const char *captures; /* as hw_monitor_captured(); NULL: none */
 	const char *parents;  /* ids, each but the last followed by a newline; NULL: none. For a group with parents */
 	struct hw_report report; /* the caller's; the monitor may take fields out */
@@ -453,9 +453,9 @@ int hw_monitor_load(struct hw_monitor *m, struct hw_now now, struct hw_stored *s
 
 /*
  * Makes a forgotten record in *device, for a device that was forgotten before this run. The broker has not acknowledged
- * the message that clears the device's status. With this record, the message can be pending again. The group is
- * guessed: the one with the longest id_prefix that fits. -EEXIST: the id is known, and its own status replaces the one
- * to be cleared. Otherwise returns the same as hw_monitor_load().
+ * the message that clears the device's status. With this record, the message can be pending again. The group with the
+ * longest id_prefix that fits is assumed. -EEXIST: the id is known, and its own status replaces the status to be
+ * cleared. Otherwise returns the same as hw_monitor_load().
  */
 int hw_monitor_load_forgotten(struct hw_monitor *m, const char *id, size_t id_len, struct hw_ref *device);
 
@@ -505,8 +505,8 @@ int hw_monitor_stream(struct hw_monitor *m, struct hw_now now, const struct hw_e
  * Called when the store has refused this node's last write of a device, because another node owns the device. The next
  * state from stream or store counts, even with a lower seq. Until then the device keeps the refused state. The stream
  * may have passed the device already, so the caller reads its hash again, for hw_monitor_load(). If there is no hash,
- * the caller passes an entry with state forgotten to hw_monitor_stream(). Both also apply during a re-read of the
- * store.
+ * the caller passes an entry with state forgotten to hw_monitor_stream(). The caller does so during a re-read of the
+ * store, too.
  */
 void hw_monitor_withdraw(struct hw_monitor *m, struct hw_ref device);
 
@@ -520,8 +520,8 @@ bool hw_monitor_is_known_by_stream(const struct hw_monitor *m, const struct hw_e
 /*
  * A re-read of the whole store, after a part of the stream was missed (a gap, another master). Neither stream nor store
  * names the devices that were forgotten meanwhile. Between begin and end, the caller passes every stored device to
- * hw_monitor_load(), and the stream from its end at the begin. In that time, no partition may become this node's to
- * decide. If a store was emptied, the owners write it first.
+ * hw_monitor_load(), and the stream from its end at the begin. In that time, this node must not become authoritative
+ * for a partition. If a store was emptied, the owners write it first.
  *
  * hw_monitor_reread_begin(): 0 or -ENOMEM; if there is no memory, no missing device is found. A second begin restarts.
  * `other`: the store may lack entries that were read before, because it is another master or was emptied. Its first
@@ -557,8 +557,8 @@ struct hw_parent_view {
 	enum hw_state state; /* if known */
 	int64_t since_ms;    /* if known */
 };
-/* What the topic of a device's last heartbeat has for the labels of its group, and its id does not have: lines
- * NAME=VALUE. Of no length: nothing. */
+/* Returns the captures that the labels of a device's group use and that its id does not contain: lines NAME=VALUE from
+ * the topic of its last heartbeat. Of no length: there are none. */
 struct hw_id hw_monitor_captured(const struct hw_monitor *m, const struct hw_device *d);
 
 /* Returns the number of a device's parents, and the parents in the order of the configuration. */
@@ -568,7 +568,7 @@ unsigned hw_monitor_parents(const struct hw_monitor *m, const struct hw_device *
  * known. */
 #define HW_PARENTS_TEXT (HW_PARENTS_MAX * (HW_ID_MAX + 1))
 size_t hw_monitor_known_parents(const struct hw_monitor *m, const struct hw_device *d, char text[HW_PARENTS_TEXT]);
-/* If all known parents are offline, finds the one that went offline last. Returns false otherwise. */
+/* If all known parents are offline, finds the parent that went offline last. Returns false otherwise. */
 bool hw_monitor_dead_parent(const struct hw_monitor *m, const struct hw_device *d, struct hw_parent_view *parent);
 /* Returns the number of devices that have this one as a parent. */
 uint32_t hw_monitor_children(const struct hw_monitor *m, const struct hw_device *d);
@@ -670,7 +670,7 @@ void hw_monitor_left_out_end(struct hw_monitor *m);
 
 /* --- learned timeouts --------------------------------------------------------- */
 
-/* What was learned from the gaps between a device's heartbeats. Times: 0 if too little was seen. */
+/* The values that were learned from the gaps between a device's heartbeats. Times: 0 if too little was seen. */
 struct hw_learned {
 	int64_t timeout_ms;           /* learned, whether it is in force or not */
 	unsigned gaps_seen, mistakes; /* both up to 63; mistakes: gaps that were longer than the timeout in force */
@@ -688,9 +688,9 @@ bool hw_monitor_gaps(const struct hw_monitor *m, const struct hw_device *d, char
 
 /* --- inventory ---------------------------------------------------------------- */
 
-/* Sets the timeout that the inventory has for a device; 0: none. The timeout is in force at once, also if it is
- * shorter than the present one. It stays when the device is forgotten, until the record is freed. It must be between
- * HW_TIMEOUT_MIN_MS and HW_TIMEOUT_MAX_MS. Returns 0, also for a device that does not exist any more, or -ENOMEM. */
+/* Sets the timeout that the inventory has for a device; 0: none. The timeout is in force at once, also if it is shorter
+ * than the present one. The timeout stays when the device is forgotten, until the record is freed. timeout_ms:
+ * HW_TIMEOUT_MIN_MS to HW_TIMEOUT_MAX_MS. Returns 0, also for a device that no longer exists, or -ENOMEM. */
 int hw_monitor_set_inventory_timeout(struct hw_monitor *m, struct hw_now now, struct hw_ref device, int64_t timeout_ms);
 
 /* --- operator ----------------------------------------------------------------- */
@@ -708,8 +708,8 @@ void hw_monitor_reap(struct hw_monitor *m, struct hw_ref device);
  * is left now, or if the budget is used up (*budget == 0: call again soon). */
 bool hw_monitor_next(struct hw_monitor *m, struct hw_now now, unsigned *budget, struct hw_out *out);
 
-/* Returns the next output that inputs have already caused, or false. Judges no device and checks no time. For a
- * monitor that receives nothing any more, and only passes on the rest of its output. */
+/* Returns the next output that inputs have already caused, or false. Judges no device and checks no time. For a monitor
+ * that receives nothing any more, and only passes on its remaining output. */
 bool hw_monitor_caused(struct hw_monitor *m, struct hw_out *out);
 
 /* Sets the time at which hw_monitor_next() has work again, if there is no further input. Returns false if it never

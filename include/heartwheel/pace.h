@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A loop around the monitor: how long the loop may sleep, and what follows if it wakes late. If the loop wakes much
- * later than planned, no input was read meanwhile (a stall). If the clock that also counts during suspend has advanced
- * further than the monotonic clock, the machine was suspended. At the start of each turn the loop calls
+ * A loop around the monitor: how long the loop may sleep, and what the loop must do if it wakes late. If the loop wakes
+ * much later than planned, no input was read meanwhile (a stall). If the clock that also counts during suspend has
+ * advanced further than the monotonic clock, the machine was suspended. At the start of each turn the loop calls
  *
  *     struct hw_pace_woke w = hw_pace_woke(&pace, now, ahead_ns, stall_after_ns);
  *     if (w.suspended) hw_monitor_suspended(m, now, w.since);      before any device is judged

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A pattern: text with names in braces, which stand for the captures of a topic template. The text that it gives is no
- * topic, and a name may stand anywhere in it: `gateway-{gw}`. */
+/* A pattern: text with names in braces, which stand for the captures of a topic template. The result is no topic, so a
+ * name may stand anywhere in it: `gateway-{gw}`. */
 #ifndef HEARTWHEEL_PATTERN_H
 #define HEARTWHEEL_PATTERN_H
 

@@ -76,10 +76,10 @@ void hw_payload_decode(struct hw_payload *p, const void *bytes, size_t len);
 void hw_payload_read(struct hw_payload *p, const void *bytes, size_t len, const struct hw_reading *how);
 
 /*
- * The same for the $state topic of a Homie device (Homie convention 4.0, "Device Lifecycle"). init, ready and alert are
- * a heartbeat and restore the group's timeout. sleeping is a heartbeat and requests the longest timeout that the group
- * allows, because the convention has no duration. disconnected and lost are a goodbye. Any other value is plain and
- * malformed.
+ * Reads the payload of a Homie device's $state topic (Homie convention 4.0, "Device Lifecycle"). init, ready and alert
+ * are a heartbeat and restore the group's timeout. sleeping is a heartbeat and requests the longest timeout that the
+ * group allows, because the convention has no duration. disconnected and lost are a goodbye. Any other value is plain
+ * and malformed.
  */
 void hw_payload_homie(struct hw_payload *p, const void *bytes, size_t len);
 

@@ -64,8 +64,7 @@ struct hw_report hw_report_view(const uint8_t *packed);
 /* Overwrites fields of a packed report in place with those that `reported` has, if each exists already with the same
  * size. Returns false otherwise; some fields may then be overwritten, and the report must be packed again. */
 bool hw_report_renew(uint8_t *packed, const struct hw_report *reported);
-/* Returns `below`, with the fields of `above` in place of its own where `above` has them. The strings keep their
- * owners. */
+/* Returns the fields of `above`, and those fields of `below` that `above` lacks. The strings keep their owners. */
 struct hw_report hw_report_over(const struct hw_report *below, const struct hw_report *above);
 
 /* Writes a double with the fewest of 15 to 17 digits that read back equal ("87", "-60.5"), or "null" if it is not

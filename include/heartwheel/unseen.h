@@ -30,8 +30,8 @@ bool hw_monitor_is_known(const struct hw_monitor *m, struct hw_id id);
 /* Returns the index that an entry's `group` gets for a group of this name ("": none), or -errno. If the file has no
  * group of this name, a retired one is made, and the id is not called unseen here. */
 int hw_monitor_entry_group(struct hw_monitor *m, const char *name);
-/* Returns the group whose first_within counts for an entry: the one that the entry names, or the first of the file
- * if it names none. */
+/* Returns the group whose first_within counts for an entry: the group that the entry names, or the first group of the
+ * file if the entry names none. */
 const struct hw_group *hw_monitor_expected_group(const struct hw_monitor *m, const struct hw_expected_view *v);
 
 #endif

@@ -45,7 +45,7 @@ struct hw_node {
 	uint64_t user : 8; /* for the embedding record; the wheel never changes it */
 };
 
-/* A first-in-first-out list of the same nodes: an entry is in the wheel, on one queue, or nowhere. */
+/* A first-in-first-out list of nodes: an entry is in the wheel, on one queue, or nowhere. */
 struct hw_queue {
 	uint32_t head, tail;
 	uint32_t length;

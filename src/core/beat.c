@@ -58,8 +58,8 @@ static void take_fields(struct hw_monitor *m, struct hw_now now, uint32_t i, str
 }
 
 /*
- * Whether a heartbeat of an offline device may be a copy of the one that was counted last. Overlapping filters deliver
- * one message several times, and a list may name a device twice. Copies arrive within HW_AGAIN_NS. But a device with a
+ * Whether a heartbeat of an offline device may be a copy of the last counted heartbeat. Overlapping filters deliver one
+ * message several times, and a list may name a device twice. Copies arrive within HW_AGAIN_NS. But a device with a
  * short timeout may send its next heartbeat within that time. So a heartbeat that arrives an eighth of the timeout or
  * more after the counted one is no copy.
  */

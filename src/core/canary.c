@@ -11,7 +11,7 @@
 #define LATE_NS HW_NS_PER_S /* an older canary that a barrier has overtaken is lost */
 /* When this time has passed since a canary was lost, it is known whether its loss makes the group deaf. */
 #define REPORT_AFTER_NS (4 * HW_NS_PER_S)
-/* how many canaries are sent before one counts as lost: two, because after a reload the first may be sent before the
+/* this many canaries must not come back before one counts as lost; after a reload the first may be sent before the
  * subscription */
 #define TRIES 2
 /* The most bytes of canaries that are sent before a later barrier is back. With 4 KiB of canaries between two
@@ -23,8 +23,8 @@
 
 /* --- what comes back ------------------------------------------------------------ */
 
-/* Called when a canary came back that was sent at `sent`. If it is the missed canary, it was only slow. If it was
- * sent after the missed canary, the missed one is lost, although the filter delivers again. */
+/* Called when a canary came back that was sent at `sent`. If it is the missed canary, the canary was only slow. If this
+ * canary was sent after the missed one, the missed one is lost, although the filter delivers again. */
 static void find_missed(struct hw_hearing_filter *f, struct hw_mono sent)
 {
 	if (!f->missed.ns || sent.ns < f->missed.ns)

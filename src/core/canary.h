@@ -54,8 +54,8 @@ bool hw_canary_can_be_had(const struct hw_hearing *h, size_t k);
  * The later canary comes back before the device's pair of barriers.
  */
 bool hw_canary_is_pending(const struct hw_hearing *h, const struct hw_sight *s, struct hw_mono need, size_t k);
-/* Sends the canary if it is due. Returns whether it did; the canary's number is then in `*seq`. Limits how many
- * bytes of canaries are sent until a later barrier is back (BURST in canary.c). */
+/* Sends the canary if it is due. Returns whether a canary was sent, with its number in `*seq`. Limits how many bytes of
+ * canaries are sent until a later barrier is back (BURST in canary.c). */
 bool hw_canary_send(struct hw_hearing *h, const struct hw_sight *s, struct hw_mono now, size_t k, int64_t *seq);
 /* Returns after what time to check again a device that needs a delivery of this filter. 0: with the next pair of
  * barriers. The time grows each time that the canary is not back. */

@@ -149,7 +149,7 @@ static void goes_on(struct hw_monitor *m, struct hw_now now, uint32_t i)
 		hw_monitor_emit_device(m, HW_OUT_REFRESH, i);
 }
 
-/* Stores what the record must keep of the event, whatever the verdict is. */
+/* Stores the data of the event that the record must keep, with any verdict. */
 static void remember(struct hw_monitor *m, struct hw_now now, uint32_t i, const struct hw_evidence *e)
 {
 	struct hw_device *d = hw_monitor_at(m, i);

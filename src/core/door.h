@@ -17,7 +17,7 @@ bool hw_monitor_rule(struct hw_monitor *m, struct hw_now now, uint32_t i, const 
 bool hw_monitor_carry_out(struct hw_monitor *m, struct hw_now now, uint32_t i, const struct hw_evidence *e,
                           const struct hw_verdict *v);
 
-/* Called while a goodbye of this device is applied. Whether the goodbye may be the first of many that a bridge
+/* Called while a goodbye of this device is applied. Returns whether the goodbye may be the first of many that a bridge
  * repeats: it has the retain flag, and the same goodbye has arrived before (retained_intake.c). */
 bool hw_monitor_may_be_repeated(const struct hw_monitor *m, struct hw_now now, uint32_t i);
 

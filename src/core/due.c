@@ -137,8 +137,8 @@ void hw_monitor_note_upstream(struct hw_monitor *m, struct hw_now now)
 	}
 }
 
-/* Ends the blindness of a group. The group may be the heir of other groups (hearing_table.h), or may be the right one
- * where another was guessed (form.h). Then the silence of their devices counts from now. */
+/* Ends the blindness of a group. The silence of another group's devices also counts from now if this group is an heir
+ * of that group (hearing_table.h), or if that group was only guessed and this one may be right (form.h). */
 static void end_blindness(struct hw_monitor *m, struct hw_now now, uint16_t group)
 {
 	m->rearm = (struct hw_sweep){.active = true};
@@ -241,8 +241,8 @@ enum hw_hearing_verdict hw_monitor_hears_group(struct hw_monitor *m, struct hw_n
 	return heard;
 }
 
-/* Whether the group would have received a heartbeat of a device that is about to become offline. If it would not
- * have, sets e->deaf; if this is not known yet, sets e->unheard. */
+/* Whether the group would have received a heartbeat of a device that is about to become offline. If not, sets e->deaf.
+ * If the answer is not known yet, sets e->unheard. */
 static bool hears(struct hw_monitor *m, struct hw_now now, const struct hw_device *d, struct hw_mono sent,
                   struct hw_evidence *e)
 {

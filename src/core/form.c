@@ -216,8 +216,8 @@ static bool lasts(const struct hw_monitor *m, struct hw_now now, size_t g)
 	return m->form[g].blind_at.ns && now.mono.ns - m->form[g].blind_at.ns >= m->conf.blind_lasts_ms * HW_NS_PER_MS;
 }
 
-/* Counts a device, or an expected id, of a group that is blind on this node, perhaps on this node only. Neither
- * is counted as unjudged. */
+/* Counts a device, or an expected id, of a group that is blind on this node, perhaps on this node only. Such a device
+ * or id is not counted as unjudged. */
 static void count_blind(struct hw_monitor *m, struct hw_now now, size_t group, unsigned p)
 {
 	m->form[group].found.judged = true;

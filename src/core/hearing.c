@@ -44,8 +44,8 @@ static void count_deaf(struct hw_hearing *h, struct hw_mono since, struct hw_mon
 	}
 }
 
-/* Makes the group deaf. Returns whether to report this. It is not reported if the group is deaf already. It is also
- * not reported if the end of the group's last deafness was not reported yet: both reports are omitted then. */
+/* Makes the group deaf. Returns whether to report the deafness. No report if the group is deaf already. Also no report
+ * if the end of the group's last deafness is not reported yet: both reports are then omitted. */
 static bool deafen(struct hw_hearing *h, const struct hw_sight *s, struct hw_mono now, size_t k, struct hw_mono since)
 {
 	struct hw_hearing_filter *f = &h->filter[k];

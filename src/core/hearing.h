@@ -80,7 +80,7 @@ enum hw_hearing_verdict hw_hearing_judge(struct hw_hearing *h, const struct hw_s
                                          uint16_t group, struct hw_mono need, uint32_t online, int64_t *wait_ns,
                                          size_t *filter);
 
-/* Whether a canary can show of each filter of the group whether it delivers. */
+/* Whether a canary can test each filter of the group. */
 bool hw_hearing_has_canaries(const struct hw_hearing *h, uint16_t group);
 
 /* Called while a group is deaf, with the number of its heartbeats so far on all filters, and the number of its

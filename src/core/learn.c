@@ -213,8 +213,8 @@ static unsigned exceeded_rarely(const struct hw_gaps *g, const struct hw_learn_r
 	return least(level((int64_t)((ms + interval - 1) / interval * interval)) + MARGIN, most + TAIL_MAX);
 }
 
-/* Returns the level that is exceeded as often as mistakes are allowed in these two windows. If n mistakes are
- * allowed, this is the nth largest gap. If less than one is allowed, the largest gap is extended by a Pareto tail
+/* Returns the level that is exceeded as often as mistakes are allowed in these two windows. If n mistakes are allowed,
+ * this is the nth largest gap. If less than one mistake is allowed, the largest gap is extended by a Pareto tail
  * through all gaps that are kept (Hill's estimator, with 0.7 of its slope). */
 static unsigned exceeded_as_allowed(const struct hw_gaps *g, const struct hw_learn_rules *rules, unsigned unit)
 {
@@ -274,8 +274,9 @@ static int64_t bounded_ms(const struct hw_learn_rules *rules, unsigned l)
 	return ms < rules->timeout_min_ms ? rules->timeout_min_ms : ms;
 }
 
-/* Remembers a gap of level `l` that was learned after mistakes. If a gap like it comes again after a pause, it is a
- * habit that the two windows forget, such as that of weekends. So two outages on one day are no habit. */
+/* Remembers a gap of level `l` that was learned after mistakes. If a similar gap comes after a pause, both are a habit
+ * that the two windows are too short for, such as weekends. Two outages on one day have no pause between them, so they
+ * are no habit. */
 static void remember(struct hw_gaps *g, unsigned l)
 {
 	unsigned habit = get(g, HABIT), smaller = least(habit, l), larger = habit > l ? habit : l;

@@ -11,7 +11,7 @@
  * - A gap in which the device was called offline is an outage or a new habit. It is learned when a second gap like it
  *   follows (a third one, if it is over three timeouts long). So one outage is never learned.
  * - After such a gap the timeout is doubled until a usual gap comes. A device that sends half as often from now on is
- *   thus called offline for it once.
+ *   thus called offline only once.
  * - A gap that is two windows old is forgotten. A window is at most one day long, or 20 gaps if these take longer.
  * - If less than half a mistake a day is allowed, a habit is remembered longer: a gap that was learned after mistakes,
  *   at least twice, with a pause between.
@@ -50,8 +50,8 @@ struct hw_learn_rules {
 	unsigned extra_decay;   /* steps that each window takes back */
 	unsigned medians;       /* the least timeout as a number of median gaps, in units of learn.c; 0: no such
 	                         * limit */
-	/* The present part of a window, and when that part began. Both are kept, because a division for each gap would
-	 * cost as much as all the rest. */
+	/* The present part of a window, and when that part began. They are kept, because a division for each gap would
+	 * double the cost of a gap. */
 	unsigned unit;
 	int64_t unit_began_ms;
 };
@@ -87,7 +87,7 @@ int64_t hw_learned_ms(const struct hw_gaps *gaps, const struct hw_learn_rules *r
 void hw_learn_print(const struct hw_gaps *gaps, int64_t unit_ms, char text[HW_LEARN_TEXT]);
 bool hw_learn_parse(struct hw_gaps *gaps, int64_t *unit_ms, const char *text, size_t len);
 
-/* Returns a number that changes with the timeout, whatever its bounds are. */
+/* Returns a number that changes when the timeout before its limits changes. */
 static inline uint64_t hw_learn_step(const struct hw_gaps *gaps)
 {
 	return (gaps->word[0] >> 48 & 0xfff) | (gaps->word[2] & 0xfff) << 12; /* TIMEOUT and BRIDGED of learn.c */

@@ -59,8 +59,8 @@ void hw_learning_configure(struct hw_monitor *m)
 	bool any = false;
 	for (size_t k = 0; k < m->groups.n_order; k++)
 		any |= learns(m->groups.all[m->groups.order[k]]);
-	/* Retired groups too: the devices of a renamed group stay in the retired group until their next heartbeat,
-	 * with what was learned. */
+	/* Retired groups too: the devices of a renamed group stay in the retired group until their next heartbeat, with
+	 * their learned timeouts. */
 	for (size_t g = 0; g < m->groups.n; g++)
 		set_rules(&m->form[g], m->groups.all[g], any && learns(m->groups.all[g]));
 	if (!any)
@@ -126,8 +126,8 @@ void hw_learning_load(struct hw_monitor *m, struct hw_now now, uint32_t i, const
 		hw_learn_restart(&m->learning.gaps[i], rules, now.wall_ms);
 }
 
-/* Returns the seeing clock of the group at the begin of its last blindness, or of the monitor's if that was later. A
- * blindness that lasts counts too. */
+/* Returns the begin of the last blindness of the group or of the monitor, whichever is later, on the group's seeing
+ * clock. A blindness that is not over counts too. */
 static int64_t blind_ns(const struct hw_monitor *m, uint16_t group)
 {
 	struct hw_seen begun = m->sight.blind.begun;

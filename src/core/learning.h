@@ -29,7 +29,7 @@ void hw_learning_fini(struct hw_monitor *m);
 
 /* Forgets what was learned about a device. */
 void hw_learning_forget(struct hw_monitor *m, uint32_t i);
-/* Called when the device moves to another group: what was learned is kept only if its group was renamed. */
+/* Called when the device moves to another group: keeps the learned gaps only if the group was renamed. */
 void hw_learning_move(struct hw_monitor *m, struct hw_now now, uint32_t i, uint16_t from, uint16_t to);
 /* Called for each device after a reload. */
 void hw_learning_relink(struct hw_monitor *m, struct hw_now now, uint32_t i);

@@ -5,8 +5,8 @@
  * device's partition while another node has room. In a cluster, devices whose heartbeats were refused count too,
  * because another node may have room for them.
  *
- * A left-out device is known by a hash of its id. At most HW_LEFT_OUT_MAX of them are remembered; for all others, only
- * the partition is. They are read again when there is room (hw_monitor_left_out_fits()).
+ * A left-out device is known by a hash of its id. At most HW_LEFT_OUT_MAX devices are remembered; of all others, only
+ * their partitions are. Left-out devices are read again when there is room (hw_monitor_left_out_fits()).
  *
  * Cost: a device with a record costs one comparison, when the record is made. Private to the core.
  */

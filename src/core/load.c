@@ -43,8 +43,8 @@ static void set_last_seen(struct hw_monitor *m, struct hw_now now, struct hw_dev
 	silence_ms = silence_ms > s->down_ms ? silence_ms - s->down_ms : 0;
 	if (silence_ms > most_ms)
 		silence_ms = most_ms;
-	/* The seeing clock began at `started`, so `started` is its value at that instant. It cannot be calculated,
-	 * because the clock forgets old blind periods. */
+	/* The seeing clock began at `started`, so `started` is its value at that instant. That value cannot be
+	 * calculated, because the clock forgets old blind periods. */
 	d->last_seen_ns = m->started.ns - silence_ms * HW_NS_PER_MS;
 	if (m->conf.several ? !m->conf.loading : m->left_out.reads)
 		d->last_seen_ns = hw_monitor_group_seen(m, now, d->group).ns;
@@ -269,7 +269,7 @@ static void load_known(struct hw_monitor *m, struct hw_now now, uint32_t i, stru
 		load_newer(m, now, i, s); /* no heartbeat was read in this run */
 		return;
 	}
-	/* This node receives the device's messages, so its state is newer than the stored one and must have a
+	/* This node receives the device's messages, so this node's state is newer than the stored one and must have a
 	 * greater seq. The next refresh writes the differences. */
 	if (s->known_by_stream)
 		fill_in_source(hw_monitor_at(m, i), s);
@@ -286,10 +286,10 @@ static void correct_state(const struct hw_monitor *m, uint32_t i, struct hw_stor
 	s->reason = offline ? hw_device_reason(d) : HW_REASON_HEARTBEAT;
 }
 
-/* Corrects the stored time for which monitors have seen a device offline. It cannot be longer than the wall-clock time
- * since the device became offline. A value that is much longer becomes 0. So a wrong value from another program cannot
- * make heartwheel forget a device too early, and a wrong wall clock can only make it forget later. Returns whether the
- * stored value was negative or much too large. */
+/* Corrects the stored time for which monitors have seen a device offline. The stored time cannot be longer than the
+ * wall-clock time since the device became offline. A value that is much longer becomes 0. So a wrong value from another
+ * program cannot make heartwheel forget a device too early, and a wrong wall clock can only make it forget later.
+ * Returns whether the stored value was negative or much too large. */
 static bool correct_gone(struct hw_stored *s, int64_t clock_ms)
 {
 	int64_t offline_ms = age_ms(clock_ms, s->since_ms);

@@ -180,9 +180,8 @@ static bool search(struct search *s, const struct hw_filter_index *x, hw_filter_
 
 /* --- matching ------------------------------------------------------------------- */
 
-/* Returns the first group whose status topic this is, as the number for group_at(); SIZE_MAX: there is none. Like
- * the other searches in the index, this is a separate function. So the path of a heartbeat stays short if there are
- * few filters. */
+/* Returns the first group that has this status topic, as the number for group_at(); SIZE_MAX: there is none. Each
+ * search in the index is a separate function, so that the path of a heartbeat stays short if there are few filters. */
 static __attribute__((noinline)) size_t find_status(const struct hw_groups *g, const char *topic, size_t len,
                                                     const char **id, size_t *id_len)
 {

@@ -263,8 +263,8 @@ int hw_monitor_fit_groups(struct hw_monitor *m, size_t n);
 void hw_monitor_begin_relink(struct hw_monitor *m);
 
 /* Called when subscriptions may begin again: at a reload, and when the connection that reads the retained statuses is
- * lost. After the blindness of the start, the adoption of statuses ends here: the retained ones that arrive later may
- * be those of another program. */
+ * lost. After the blindness of the start, the call ends the adoption of statuses, because retained statuses that arrive
+ * later may be from another program. */
 void hw_monitor_end_adoption(struct hw_monitor *m);
 /* Reports that the retained status of the device on the topic of `group` is out of date. Only without a store. */
 void hw_monitor_left_topic(struct hw_monitor *m, uint32_t i, uint16_t group);
@@ -374,8 +374,8 @@ static inline bool hw_gate_is_missing_in_store(const struct hw_monitor *m, uint3
  * only this node writes the record and its own seq is greater, the record still counts as missing. This node may lose
  * the partition before it has written the greater seq.
  *
- * The node that wrote the record has also published its status, so the status is no longer pending. Exception: while
- * another store is read for the first time.
+ * The node that wrote the record has also published the device's status. So the status is no longer pending, except
+ * while another store is read for the first time.
  */
 static inline void hw_gate_found_in_store(struct hw_monitor *m, uint32_t i, uint64_t seq)
 {

@@ -16,7 +16,7 @@ static size_t round_up(size_t size, size_t unit)
 	return (size + unit - 1) / unit * unit;
 }
 
-/* Maps aligned huge pages. Maps one page more than needed, then unmaps what is outside of the alignment. */
+/* Maps aligned huge pages. Maps one page more than needed, then unmaps the parts outside of the alignment. */
 static uint8_t *map(size_t size)
 {
 	void *memory = mmap(NULL, size + HW_PAGES_HUGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);

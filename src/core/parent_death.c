@@ -52,19 +52,20 @@ static void queue(struct hw_monitor *m, uint32_t parent)
 
 /*
  * Returns when a device stopped, in monotonic time: at its goodbye or at its deadline. If another source may have
- * delivered heartbeats of children that were sent after the goodbye, it is the time before the first of them.
+ * delivered heartbeats of children that were sent after the goodbye, the result is the time before the first of these
+ * heartbeats.
  *
- * A device that goes offline because its own parents are offline stopped when the last of them did. If another node
- * decided, its clock cannot be compared with this one. The deadline that this node has calculated is then used if it
- * has passed, otherwise now.
+ * A device that goes offline because its own parents are offline stopped when the last of these parents did. If another
+ * node decided, its clock cannot be compared with this one. The deadline that this node has calculated is then used if
+ * it has passed, otherwise now.
  */
 static int64_t down_ms(const struct hw_monitor *m, struct hw_now now, uint32_t i, const struct hw_parent *p,
                        enum hw_reason reason, int64_t delay_ns)
 {
 	const struct hw_device *d = hw_monitor_at(m, i);
 	int64_t now_ms = now.mono.ns / HW_NS_PER_MS, latest_ms = INT64_MIN;
-	/* If the device was heard since its goodbye, it may have returned. The node that believed the goodbye then
-	 * writes this as its next entry. A goodbye that is older than a timeout is not the one that was believed. */
+	/* If the device was heard since its goodbye, it may have returned. The node that accepted the goodbye then
+	 * writes the return as its next entry. A goodbye that is older than a timeout is not the accepted one. */
 	if (reason == HW_REASON_WILL && p->goodbye_ms != INT64_MIN &&
 	    (p->goodbye_ms >= d->last_heard_ms || now_ms - p->goodbye_ms < hw_monitor_timeout_ms(m, d)))
 		return p->before_ms;
@@ -113,9 +114,9 @@ void hw_parent_returns(struct hw_monitor *m, struct hw_now now, uint32_t i, bool
 	struct hw_parent *p = parent_of(m, i, &parent);
 	if (!p)
 		return;
-	/* A goodbye that was read after the device's last heartbeat stays: either only this node did not believe it, or
-	 * the entry that the device is online is older than the goodbye. If this node has read no heartbeat since the
-	 * goodbye, the time of the last one is from another node's clock, and cannot be compared. */
+	/* A goodbye that was read after the device's last heartbeat stays: either only this node did not accept the
+	 * goodbye, or the entry that the device is online is older than the goodbye. If this node has read no heartbeat
+	 * since the goodbye, the time of the last one is from another node's clock, and cannot be compared. */
 	const struct hw_device *d = hw_monitor_at(m, i);
 	int64_t now_ms = now.mono.ns / HW_NS_PER_MS, bye_ms = p->goodbye_ms;
 	if (heard ? d->last_heard_ms == HW_NEVER_MS || d->last_heard_ms > bye_ms
@@ -137,8 +138,8 @@ void hw_parent_says_goodbye(struct hw_monitor *m, struct hw_now now, uint32_t i)
 
 /* --- the children of an offline parent ------------------------------------------ */
 
-/* Returns the parent of a child that stopped last. NULL: a known parent is not offline, or no parent has stopped in
- * this run. */
+/* Returns the one of a child's parents that stopped last. NULL: a known parent is not offline, or no parent has stopped
+ * in this run. */
 static const struct hw_parent *last_death(const struct hw_monitor *m, uint32_t child)
 {
 	const struct hw_parent *last = NULL;
@@ -247,8 +248,8 @@ static bool proves(struct hw_monitor *m, struct hw_now now, struct hw_device *pa
 /*
  * Called for a child that has not proved its parent. Records whether the child may have sent a heartbeat that this node
  * did not receive. This is so if this node cannot hear the child, or if it is not known yet whether the filters of the
- * child's group deliver. A group without canaries may need a timeout to find out. The parent waits for that only if the
- * group's timeout is not longer than the parent's own.
+ * child's group deliver. In a group without canaries, this may be unknown for a timeout. The parent waits for that
+ * timeout only if the group's timeout is not longer than the parent's own.
  */
 static void doubt(struct hw_monitor *m, struct hw_now now, struct hw_parent *p, const struct hw_device *parent,
                   const struct hw_device *child, bool proven)

@@ -63,8 +63,8 @@ bool hw_parent_is_current(const struct hw_monitor *m, uint32_t i);
 void hw_captures_load(struct hw_monitor *m, uint32_t i, const char *text);
 /* Called when the inventory may name other parents of the device. */
 void hw_parent_list(struct hw_monitor *m, uint32_t i);
-/* Called after a reload, and when the device has moved to another group: removes the device's parents if neither its
- * group nor the inventory gives it any. */
+/* Called after a reload, and when the device has moved to another group: removes the device's parents if neither the
+ * device's group nor the inventory gives it any. */
 void hw_parent_relink(struct hw_monitor *m, uint32_t i);
 /* Called when the groups have changed. */
 void hw_parent_configure(struct hw_monitor *m);

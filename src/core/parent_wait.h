@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* For how long it is unknown whether a device went offline because of its parent, and when its parent is heard
- * again. Private to the core. */
+/* Decides for how long it is unknown whether a device went offline because of its parent, and finds the parent's next
+ * heartbeat. Private to the core. */
 #ifndef HW_PARENT_WAIT_H
 #define HW_PARENT_WAIT_H
 

@@ -114,8 +114,8 @@ static uint32_t take_bond(struct hw_parents *p)
 	return ++p->used_bonds;
 }
 
-/* Inserts a new bond before the first of the parent's ring. So a scan that began at the first is over before it
- * reaches the new bond. */
+/* Inserts a new bond before the first bond of the parent's ring. So a scan that began at the first bond ends before it
+ * reaches the new one. */
 static void join(struct hw_parents *p, uint32_t bond, uint32_t parent)
 {
 	struct hw_parent *to = &p->parent[parent];

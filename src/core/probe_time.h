@@ -4,7 +4,8 @@
  *
  * The window is the part of the timeout after the group's probe_after, and it ends at the deadline. If a device has its
  * own timeout, the window is the same fraction of that. A hash of the id places the first probe in the first half of
- * the window; the others follow at equal distances. So the deadline determines all moments, and nothing is stored.
+ * the window; the other probes follow at equal distances. So the deadline determines all moments, and nothing is
+ * stored.
  *
  * Cost: constant, apart from hashing an id. A group without probes never calls this.
  */

@@ -26,8 +26,8 @@ static bool is_status_of(const struct hw_group *g, const struct hw_message *msg,
 
 /*
  * Returns the group that a status names. If the file has no such group, the group was renamed or removed. Several
- * groups may share the topic, so the device may belong to any of them. It then gets the group with the longest timeout,
- * until a heartbeat shows its group. Sets *guessed.
+ * groups may share the topic, so the device may belong to any of them. The device then gets the group with the longest
+ * timeout, until a heartbeat shows its group. Sets *guessed.
  */
 static uint16_t group_of_status(const struct hw_monitor *m, const struct hw_message *msg, const struct hw_intake *in,
                                 bool *guessed)
@@ -156,9 +156,9 @@ static bool is_one_of_many(struct hw_monitor *m, struct hw_now now, uint32_t i)
 	return many;
 }
 
-/* Whether a goodbye with the retain flag counts. It does not if the device is unknown, if the device's bridge has just
- * reconnected, or if it is one of many repeated ones. In the last two cases the goodbye may have replaced the device's
- * retained status, so heartwheel publishes that status again. */
+/* Whether a goodbye with the retain flag counts. It does not count if the device is unknown, if the device's bridge has
+ * just reconnected, or if the goodbye is one of many repeated ones. In the last two cases the goodbye may have replaced
+ * the device's retained status, so heartwheel publishes that status again. */
 static bool take_flagged_goodbye(struct hw_monitor *m, struct hw_now now, const struct hw_message *msg, uint32_t i)
 {
 	if (i == HW_NIL || hw_device_state(hw_monitor_at(m, i)) == HW_STATE_FORGOTTEN) {

@@ -37,15 +37,15 @@ static inline bool hw_retained_is_flagged(const struct hw_monitor *m, const stru
 	return msg->retained && !m->groups.all[group]->retained;
 }
 
-/* Learns a device's state from a retained status. Without a store, heartwheel learns the state of its previous run
- * only from the retained statuses that it published. A device that has moved to another group may have one on the topic
+/* Learns a device's state from a retained status. Without a store, heartwheel learns the state of its previous run only
+ * from the retained statuses that it published. A device that has moved to another group may have a status on the topic
  * of each group, and the broker may deliver them in any order. */
 void hw_retained_adopt(struct hw_monitor *m, struct hw_now now, const struct hw_message *msg,
                        const struct hw_intake *in, struct hw_payload *p);
-/* Counts a message that hw_retained_is_flagged() and that does not count for its device. */
+/* Counts as refused a flagged message (hw_retained_is_flagged()) that proves nothing about its device. */
 void hw_retained_refuse(struct hw_monitor *m, uint16_t group);
-/* Whether a message that hw_retained_is_flagged() counts for the device `i` (HW_NIL: not looked up yet). If it does
- * not, counts it as refused. */
+/* Whether a flagged message (hw_retained_is_flagged()) counts for the device `i` (HW_NIL: not looked up yet). If not,
+ * the message is counted as refused. */
 bool hw_retained_counts(struct hw_monitor *m, struct hw_now now, const struct hw_message *msg,
                         const struct hw_intake *in, uint32_t i, const struct hw_payload *payload);
 

@@ -20,8 +20,7 @@
 #define LATE_NS            HW_NS_PER_S           /* after which a barrier that is not back is late */
 #define KEEPALIVE_LEAST_NS (3 * HW_NS_PER_S / 2) /* the shortest keepalive is 1 s, and brokers add half of it */
 #define RECONNECT_MAX_NS   (60 * HW_NS_PER_S)
-/* A number of barrier timeouts. No backlog is older than this time, so a barrier that is not back by then was
- * refused. */
+/* In barrier timeouts: no backlog is older than this, so a barrier that is not back by then was refused. */
 #define DENIED_AFTER 12
 
 static int64_t max64(int64_t a, int64_t b)
@@ -402,16 +401,16 @@ static uint64_t in_force(const struct hw_sight *s, uint64_t tag)
 }
 
 /* Whether messages may be read in another order than the broker got them. Sources have no common order. With QoS 1, the
- * broker limits how many messages may be unacknowledged. It then queues messages of QoS 1, also barriers, but not
- * those of QoS 0. */
+ * broker limits how many messages may be unacknowledged. Above the limit, the broker queues messages of QoS 1, also
+ * barriers, but sends messages of QoS 0. */
 static bool has_several_orders(const struct hw_sight *s)
 {
 	return s->n_there > 1 || s->overtakes;
 }
 
 /* A message that is read now passed the broker after the last barrier that is back on every source was sent. So it is
- * newer than all that was read before that barrier was sent, whatever source delivered it. Nothing else shows the
- * order: a source may be late for a moment without any barrier being out. */
+ * newer than each message that any source had delivered before that barrier was sent. Nothing else shows the order: a
+ * source may be late for a moment while no barrier is on its way. */
 int64_t hw_sight_unordered_ms(const struct hw_sight *s)
 {
 	return has_several_orders(s) ? hw_sight_sent_after(s).ns / HW_NS_PER_MS : INT64_MAX;
@@ -545,7 +544,8 @@ bool hw_sight_is_silent(const struct hw_sight *s, struct hw_mono now)
 	return now.ns >= silent_at(s).ns;
 }
 
-/* Whether a source has delivered a message since the unanswered barrier was sent. If none has, this is a standstill. */
+/* Whether a source has delivered a message since the unanswered barrier was sent. If no source has, the broker stands
+ * still. */
 static bool others_arrive(const struct hw_sight *s)
 {
 	struct hw_mono since = unanswered_at(s);

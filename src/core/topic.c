@@ -162,7 +162,8 @@ static const char *check(struct hw_topic *t, enum hw_topic_kind kind)
 	return NULL;
 }
 
-/* Writes the filter of a template. It is never longer than the text, because a capture has at least three bytes. */
+/* Writes the filter of a template. The filter is never longer than the text, because a capture has at least three
+ * bytes. */
 static void write_filter(struct hw_topic *t)
 {
 	const char *s = t->text, *end = s + strlen(s);

@@ -240,8 +240,8 @@ static enum hw_hearing_verdict hear_all(struct hw_monitor *m, struct hw_now now,
 	return worst;
 }
 
-/* Whether the filters of these groups have delivered what was published until `late_ms` ago, when the id was due. If
- * they have not, or if this is not known, the id is checked again later. */
+/* Whether the filters of these groups have delivered the messages that were published until `late_ms` ago, when the id
+ * was due. If not, or if the answer is not known yet, the id is checked again later. */
 static bool hears(struct hw_monitor *m, struct hw_now now, uint32_t i, uint16_t k, int64_t late_ms, int64_t timeout_ms)
 {
 	struct hw_expected_view v = hw_expected_at(m->expected, i);
@@ -286,7 +286,7 @@ static bool check(struct hw_monitor *m, struct hw_now now, uint32_t i)
 	return false;
 }
 
-/* Takes the cost of the check of one id from the budget. An entry without a group needs a look at every group. */
+/* Takes the cost of the check of one id from the budget. An entry without a group needs a check of every group. */
 static void spend(const struct hw_monitor *m, uint32_t i, unsigned *budget)
 {
 	bool all = hw_expected_at(m->expected, i).group == HW_EXPECTED_NO_GROUP;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Upstream: what a group's messages pass through before they reach the broker, for example a bridge. A group names
- * topics, each with its value while the upstream works (`while = TOPIC VALUE`). Private to the core.
+ * Upstream: the bridge or program that passes a group's messages to the broker. A group names topics, each with its
+ * value while the upstream works (`while = TOPIC VALUE`). Private to the core.
  *
  * A topic without a value shows nothing about the upstream. A topic has no value before the first message, after an
  * empty payload (which clears a retained value), and after a connection on which the broker had no retained value.
@@ -67,8 +67,8 @@ bool hw_upstream_take(struct hw_upstream *u, const struct hw_groups *groups, con
 /* Called when the retained values were requested. Until the broker sends a value again, it counts as old. */
 void hw_upstream_ask(struct hw_upstream *u);
 /*
- * The same for a renewal, which shows whether this monitor may still read the topics. Returns false if there is no
- * topic, or if a request is in progress.
+ * Called when a renewal was requested: it shows whether this monitor may still read the topics. Returns false if there
+ * is no topic, or if a request is in progress.
  *
  * A broker that sends no retained value again, or sends it late, must not lose the value here. So a value becomes
  * unknown only after two renewals without it, and only if an earlier renewal has brought it. A renewal does not replace
@@ -82,7 +82,7 @@ void hw_upstream_granted(struct hw_upstream *u, uint64_t sent);
  * `is_old` set until the next request. */
 bool hw_upstream_barrier(struct hw_upstream *u, const struct hw_groups *groups, uint64_t number);
 
-/* Returns the first value of this group that differs from the one that `while` requires, or NULL. */
+/* Returns the first value of this group that differs from the value that `while` requires, or NULL. */
 const struct hw_upstream_value *hw_upstream_away(const struct hw_upstream *u, size_t group);
 /* Whether the group has a condition. */
 bool hw_upstream_has(const struct hw_upstream *u, size_t group);

@@ -8,8 +8,8 @@
  * - If a parent has just returned, an unreachable device may be in any open incident until it has settled.
  * - A pending or returned device is in no incident.
  *
- * If a device moves to another incident, the unreachable devices behind it move too. Links form no circle, so this
- * ends.
+ * If a device moves to another incident, the unreachable devices behind it move too. Links form no circle, so these
+ * moves end.
  */
 #include <stdlib.h>
 
@@ -228,8 +228,8 @@ static void join_unseen(struct hw_incidents *e, struct hw_incident_device *d)
 	move(e, d, i);
 }
 
-/* Finds the incident of a down device. `alone`: the device was in a mass incident that has ended, and may not count
- * for a new one. */
+/* Finds the incident of a down device. `alone`: the device was in a mass incident that has ended, and must not count
+ * for a new mass incident. */
 static void place_down(struct hw_incidents *e, struct hw_incident_device *d, bool alone)
 {
 	if (d->fact == HW_FACT_UNSEEN) {
@@ -437,8 +437,8 @@ void hw_class_flaps(struct hw_incidents *e, struct hw_incident_device *d)
 static void class_due(struct hw_incidents *e, struct hw_incident_device *d)
 {
 	int64_t left = d->seen_end - hw_blind_seen(e, d->node);
-	if (left > 0) { /* The node was blind, so the wait lasts longer. While the node is blind, this is checked at
-		         * least once a second. */
+	if (left > 0) { /* The node was blind, so the wait lasts longer. While the node is blind, the wait is checked at
+		           least once a second. */
 		d->class_end = e->now + (left > 1000 ? left : 1000);
 		return;
 	}

@@ -83,7 +83,7 @@ enum hw_incident_fact { HW_FACT_ONLINE, HW_FACT_OFFLINE, HW_FACT_UNSEEN, HW_FACT
 
 enum hw_incident_class { HW_CLASS_NONE, HW_CLASS_PENDING, HW_CLASS_UNREACHABLE, HW_CLASS_DOWN };
 
-/* What a receiver was last sent about an incident, or will be sent. */
+/* The news that a receiver was last sent about an incident, or will be sent. */
 enum hw_news {
 	HW_NEWS_NONE,
 	HW_NEWS_OPENED,
@@ -135,7 +135,7 @@ struct hw_incidents_conf {
 	int64_t flap_half_ms;
 	int64_t blind_after_ms; /* 0: off */
 	bool no_redis;          /* the state is in a file */
-	size_t max_incidents;   /* the most open incidents; then the other devices of each group share one */
+	size_t max_incidents;   /* the most open incidents; at this number, further devices of each group share one */
 	size_t news_most;       /* the most news in a message, the next message has the rest; 0: no limit */
 	hw_window_clock *clock; /* NULL: hw_window_libc() */
 	uint64_t seed;          /* of the random characters of ids */
@@ -160,8 +160,8 @@ int hw_incidents_configure(struct hw_incidents *e, struct hw_now now, const stru
 
 struct hw_incident_view; /* below */
 
-/* Loads an incident of device:incidents. It is open; or it is closed, and some receiver has not been sent its end. The
- * texts are copied. */
+/* Loads an incident of device:incidents. The incident is open, or a receiver has not been sent its end yet. The texts
+ * are copied. */
 int hw_incidents_load(struct hw_incidents *e, const struct hw_incident_view *v);
 /* A field `to:RECEIVER`. Unknown receivers are ignored. */
 int hw_incidents_load_sent(struct hw_incidents *e, const char *incident, const char *receiver, enum hw_news last,
@@ -185,9 +185,9 @@ int hw_incidents_load_member(struct hw_incidents *e, const char *incident, const
                              enum hw_incident_class class, int64_t since_ms, uint64_t seq);
 /* Loads a transition of the last four `flap_half`, which only the device's weight needs. */
 int hw_incidents_recall(struct hw_incidents *e, const char *device, int64_t time_ms);
-/* Called when everything is loaded, and the groups, whose sizes decide whether there is a mass incident. Classifies
- * devices without an incident. `first`: nothing was stored before. In this case, the incidents of devices that are
- * offline now are only listed: neither their begin nor their end is sent. */
+/* Called when everything is loaded, also the groups, because their sizes decide whether there is a mass incident.
+ * Classifies devices without an incident. `first`: nothing was stored before. In this case, the incidents of devices
+ * that are offline now are only listed: neither their begin nor their end is sent. */
 int hw_incidents_loaded(struct hw_incidents *e, struct hw_now now, bool first);
 /* Called when Redis was emptied or failed over. hw_incidents_change() returns everything again. */
 void hw_incidents_rewrite(struct hw_incidents *e);

@@ -328,7 +328,7 @@ int64_t hw_message_due(const struct hw_incidents *e);
 void hw_blind_step(struct hw_incidents *e);
 int64_t hw_blind_due(const struct hw_incidents *e);
 unsigned hw_blind_node(struct hw_incidents *e, const char *name); /* HW_INCIDENT_NODES: unknown */
-/* Returns for how long a node has seen the fleet. This time stands still while the node is blind. */
+/* Returns for how long a node has seen the fleet. The returned time stands still while the node is blind. */
 int64_t hw_blind_seen(const struct hw_incidents *e, unsigned node);
 
 #endif

@@ -96,8 +96,8 @@ int hw_incidents_load_device(struct hw_incidents *e, const struct hw_incident_en
 	return e->failed;
 }
 
-/* Whether the device's outage is another one than that with which it became a member, or began after the first start,
- * which listed the incident. Unseen devices have no entry of their own. */
+/* Whether the device's outage is another one than the one with which the device became a member, or began after the
+ * first start, which listed the incident. Unseen devices have no entry of their own. */
 static bool is_later(const struct hw_incident *i, const struct hw_incident_device *d, uint64_t seq)
 {
 	return (seq > 0 && seq != d->seq && d->seq > 0 && d->fact == HW_FACT_OFFLINE) ||

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Receivers and their messages. From its first news on, a receiver gathers for `interval`. Then its news are determined
- * again. What is still news is sent in one message, or, for an `each` receiver, in one message for each incident.
+ * again. The remaining news are sent in one message, or, for an `each` receiver, in one message for each incident.
  *
- * News count as sent when the message is made. The message is sent only after this was committed. It is sent at least
- * once, each time with the same number and content. No receiver waits for another one.
+ * News count as sent when the message is made. The message is sent only after the commit, at least once, each time with
+ * the same number and content. No receiver waits for another one.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -60,8 +60,8 @@ static void take_conf(struct hw_incidents *e, struct hw_receiver *r, const struc
 	r->kept = true;
 }
 
-/* Clears the slot of a receiver that was removed. Otherwise the next receiver in this slot would count as having
- * been sent what the removed one was sent. */
+/* Clears the slot of a receiver that was removed. Otherwise the news of the removed receiver would count as sent to the
+ * next receiver in this slot. */
 static void clear_slot(struct hw_incidents *e, unsigned slot)
 {
 	for (struct hw_incident *i = e->all; i; i = i->next) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A hash table of things that have names. An entry is the first member of the caller's struct, which owns the name. The
- * hash has a secret key, because the devices choose their ids.
+ * A hash table of structs by name. An entry is the first member of the caller's struct, which owns the name. The hash
+ * has a secret key, because the devices choose their ids.
  *
  * Cost: a look-up reads one slot and, on average, at most one other entry. A table never shrinks.
  */

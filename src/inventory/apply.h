@@ -21,8 +21,8 @@ struct hw_inventory_item {
 	enum hw_inventory_kind kind;
 	struct hw_id id;
 	/* HW_INVENTORY_SET and _MISSING: JSON as hw_entry_print() writes it, with a since_ms other than 0.
-	 * HW_INVENTORY_RESTART: {"since_ms":N}. HW_INVENTORY_REMOVE: the entry is removed only if it is still exactly
-	 * this one; empty: whatever it is. */
+	 * HW_INVENTORY_RESTART: {"since_ms":N}. HW_INVENTORY_REMOVE: the entry is removed only if it equals this one;
+	 * empty: any entry is removed. */
 	struct hw_id entry;
 	int64_t unseen_ms; /* HW_INVENTORY_MISSING: since when the id is unseen; 0: it is not unseen */
 };

@@ -66,7 +66,7 @@ struct hw_patch {
 	struct hw_expected_entry to;
 };
 
-/* What is wrong, as "column 'COLUMN': MESSAGE". If the column is "", the message is about the whole row. */
+/* The error, as "column 'COLUMN': MESSAGE". If the column is "", the message is about the whole row. */
 struct hw_entry_error {
 	char column[64], message[256];
 };
@@ -77,12 +77,12 @@ void hw_entry_init(struct hw_expected_entry *e);
 /* Parses an entry from JSON, as hw_entry_print() of this or another version writes it: unknown members are skipped.
  * Returns 0, or -EINVAL with `*error`. */
 int hw_entry_parse(struct hw_expected_entry *e, const char *json, size_t len, struct hw_entry_error *error);
-/* The same for JSON that hw_entry_print() of this process has written, so it is not checked. */
+/* Like hw_entry_parse(), but without checks, for JSON that hw_entry_print() of this process has written. */
 int hw_entry_read(struct hw_expected_entry *e, const char *json, size_t len, struct hw_entry_error *error);
 
-/* Reads from an entry that hw_entry_print() has written only what its members name, group, parent, timeout_ms, source
- * and since_ms have. e->n_labels is 1 if there are labels; their texts, and the note, are not read. Returns the length
- * of the JSON up to the member source or since_ms, without the comma before it, or up to the closing brace. */
+/* Reads only the members name, group, parent, timeout_ms, source and since_ms of an entry that hw_entry_print() has
+ * written. e->n_labels is 1 if there are labels; their texts, and the note, are not read. Returns the length of the
+ * JSON up to the member source or since_ms, without the comma before it, or up to the closing brace. */
 size_t hw_entry_outline(struct hw_expected_entry *e, const char *json, size_t len);
 
 /* Writes the entry as compact JSON without its empty members, with a NUL. Returns its length. `cap` is at least

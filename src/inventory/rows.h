@@ -5,8 +5,8 @@
  *
  * CSV is RFC 4180 as spreadsheets write it: UTF-8 with or without a byte order mark; CRLF or LF; cells separated by ','
  * or ';', whichever the header has; a first line "sep=;". The names of the columns may have capital letters. Rows
- * without any value are skipped. If a row has too few cells, the others count as empty, because spreadsheets leave them
- * out. If the file has another known format, one message names that format.
+ * without any value are skipped. If a row has too few cells, the missing ones count as empty, because spreadsheets
+ * leave empty cells out. If the file has another known format, one message names that format.
  *
  * Cost: 80 KB, one pass over the bytes; no other allocation.
  */

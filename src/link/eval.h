@@ -47,7 +47,7 @@ void hw_eval_set_count(struct hw_eval *e, size_t at, unsigned n);
 size_t hw_eval_put_room(struct hw_eval *e, unsigned place, size_t len);
 void hw_eval_fill(struct hw_eval *e, size_t at, const char *text, size_t len);
 /* hw_eval_args(): returns the length of the arguments so far, in bytes. hw_eval_take_back(): keeps the first `n`
- * arguments, and removes the rest. `at`: the result of hw_eval_args() when there were `n` arguments. */
+ * arguments, and removes all later ones. `at`: the result of hw_eval_args() when there were `n` arguments. */
 size_t hw_eval_args(const struct hw_eval *e);
 void hw_eval_take_back(struct hw_eval *e, size_t at, unsigned n);
 /* Whether two parts of the arguments are equal: `len` bytes at `a` and at `b`. */

@@ -33,7 +33,7 @@
 #include "link/resolve.h"
 
 #define HW_LINK_BACKOFF_MIN_MS 100
-/* A short limit, so that a monitor works again soon after its Redis does. One attempt to connect in a second costs
+/* A short limit, so that a monitor works again soon after Redis does. One attempt to connect in a second costs
  * little. */
 #define HW_LINK_BACKOFF_MAX_MS 1000
 #define HW_LINK_SILENCE_MS     5000

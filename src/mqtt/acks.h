@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Reads acknowledgements from the socket past the library, many at a time. They belong to messages that were published
- * past the library (outlet.h), so the library does not know these messages.
+ * Reads acknowledgements from the socket past the library, many at a time. These acknowledgements are for messages that
+ * were published past the library (outlet.h), so the library does not know these messages.
  *
  * The library must read neither such an acknowledgement nor a received message. If the library read a message, it would
  * answer the message, perhaps in the middle of a packet that heartwheel writes past the library. The library would then

@@ -7,7 +7,7 @@
 /* if the connection was up for this long, no other client has caused its end */
 #define TAKEOVER_NS (10 * HW_NS_PER_S)
 #define STEADY_NS   HW_NS_PER_S /* after this long, a link may be tried again at once */
-#define AT_ONCE_MS  1           /* shorter than any restart: an attempt fails while the broker restarts */
+#define AT_ONCE_MS  1           /* shorter than any restart of a broker, so the attempt fails if the broker restarts */
 /* most attempts at once in a row; after these, the monitor assumes another client with the same id */
 #define AT_ONCE      TAKEOVERS
 #define QUICK_MS     50

@@ -9,8 +9,8 @@
  * a row: the connection was closed soon after it was up, and the broker accepted the next one at once. A broker that
  * restarts would be unreachable in between.
  *
- * This is no proof: a proxy, or a broker that forbids something that the client does, may close connections in the same
- * way. So the monitor logs the suspicion and waits longer, but never stops trying.
+ * Such closes are no proof: a proxy, or a broker that forbids something that the client does, may close connections in
+ * the same way. So the monitor logs the suspicion and waits longer, but never stops trying.
  *
  * Pure: no clock and no random numbers.
  */
@@ -21,10 +21,10 @@
 #include <stdint.h>
 
 enum hw_fault {
-	HW_FAULT_AWAY, /* no process listens on the broker's port, or a connection that had worked got no answer in time
-	                */
-	HW_FAULT_CLOSED,     /* the broker closed a connection that it had accepted */
-	HW_FAULT_UNREACHED,  /* name resolution, the network or TLS failed, or the server is silent */
+	HW_FAULT_AWAY,      /* no process listens on the broker's port, or a connection that had worked got no answer in
+	                     * time */
+	HW_FAULT_CLOSED,    /* the broker closed a connection that it had accepted */
+	HW_FAULT_UNREACHED, /* name resolution, the network or TLS failed, or the server is silent */
 	HW_FAULT_UNANSWERED, /* the connection was closed instead of a CONNACK */
 	HW_FAULT_REFUSED,    /* a CONNACK or a SUBACK with a refusal */
 	HW_FAULT_TAKEN       /* another client with the same id has connected */

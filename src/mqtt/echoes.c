@@ -12,7 +12,7 @@
 #include "mqtt/barrier.h"
 #include "mqtt/clock.h"
 
-#define ALONE_NS HW_NS_PER_S /* limits the wait for an answer: a broker may discard a message without one */
+#define ALONE_NS HW_NS_PER_S /* limits the wait for an answer: a broker may discard a message and send no answer */
 
 void hw_echoes_begin(struct hw_echoes *e)
 {

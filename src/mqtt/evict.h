@@ -28,9 +28,9 @@ enum hw_eviction {
 };
 
 /*
- * Begins an eviction. `conf` has the client id of the other publisher. `topic` and `payload` are its presence, which is
- * published with the retain flag. All are copied. The eviction ends within `timeout_ms`, or later if the connect blocks
- * in name resolution until then. Returns 0 or -errno.
+ * Begins an eviction. `conf` has the client id of the other publisher. `topic` and `payload` are that publisher's
+ * presence, which is published with the retain flag. All are copied. The eviction ends within `timeout_ms`, or later if
+ * the connect blocks in name resolution until then. Returns 0 or -errno.
  */
 int hw_evict_start(struct hw_evict **out, const struct hw_mqtt_conf *conf, const char *topic, const void *payload,
                    size_t len, int64_t timeout_ms);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the broker limits: whether it accepts retained messages, QoS 1 and a last will, and the greatest packet size. An
+ * The broker's limits: whether it accepts retained messages, QoS 1 and a last will, and the greatest packet size. An
  * MQTT 5 broker reports these limits in the CONNACK. An MQTT 3.1.1 broker closes the connection on a message beyond its
  * limits.
  *

@@ -2,8 +2,8 @@
 /*
  * A connection to the broker.
  *
- * The library does not limit the wait for a CONNACK, and checks a connection only by PINGRESP. This file adds limits.
- * Its users see a connection that opens or is lost, and one sentence with the reason (why.h).
+ * The library does not limit the wait for a CONNACK, and checks a connection only by PINGRESP. This file adds time
+ * limits. Its callers see only that a connection opens or is lost, and one sentence with the reason (why.h).
  */
 #include "mqtt/link.h"
 
@@ -136,8 +136,8 @@ int hw_link_init(struct hw_link *l, const struct hw_mqtt_conf *conf)
 	return -ENOMEM;
 }
 
-/* Frees a link. Does not call mosquitto_lib_cleanup(): a thread that was left in name resolution may still use the
- * library later. */
+/* Frees a link. Does not call mosquitto_lib_cleanup(): a thread that still resolves a name may use the library
+ * later. */
 void hw_link_fini(struct hw_link *l)
 {
 	if (l->m)

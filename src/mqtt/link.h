@@ -29,7 +29,7 @@ enum hw_link_read {
 
 /* The limits that the CONNACK reports. MQTT 3.1.1 reports none, so these have their maximum. */
 struct hw_granted {
-	int keepalive_s;      /* the configured one, or the one that the broker prescribes instead */
+	int keepalive_s;      /* the configured keepalive, or that of the broker if the broker prescribes one */
 	unsigned receive_max; /* QoS 1 messages that may be unacknowledged */
 	unsigned packet_max;  /* bytes; 0: not reported */
 	int qos_max;
@@ -98,8 +98,8 @@ int hw_link_write(struct hw_link *l);
 int hw_link_tend(struct hw_link *l, int64_t now_ns, bool drained);
 /* Returns how long an open connection does not need hw_link_tend(): a quarter of the keepalive after the last call. */
 int hw_link_rest_ms(const struct hw_link *l, int64_t now_ns);
-/* Returns true, and sets `why`, if an acknowledgement is overdue. It will never come, and until then its message
- * would use a place in the window. */
+/* Returns true, and sets `why`, if an acknowledgement is overdue. The broker will not send it any more, and its message
+ * would keep a place in the window. */
 bool hw_link_unanswered(struct hw_link *l, int64_t since_ns, int64_t now_ns);
 /* True, with `why`, if a CONNACK or SUBACK is overdue. */
 bool hw_link_overdue(struct hw_link *l, int64_t now_ns);

@@ -33,8 +33,8 @@ void hw_low_water_answered(struct hw_low_water *w);
 /* Called before the wait. `acks`: the number of acknowledgements to gather; 0: any data of at least `least` bytes
  * wakes the thread. */
 void hw_low_water_set(struct hw_low_water *w, int fd, unsigned acks, size_t least);
-/* Called after the wait. Notes whether the wait for several acknowledgements was worthwhile. hw_low_water_set() uses
- * the note. `came`: poll() reported an event on the socket. */
+/* Called after the wait. Records for hw_low_water_set() whether the wait for several acknowledgements was worthwhile.
+ * `came`: poll() reported an event on the socket. */
 void hw_low_water_judge(struct hw_low_water *w, int fd, bool came);
 
 #endif

@@ -56,7 +56,7 @@ enum hw_reader_event_kind {
 	HW_READER_DRAINED,     /* the socket was found empty after a stall, or after hw_reader_drain() */
 	HW_READER_REPLAYED,    /* after hw_reader_replay(): the broker has granted the request; its retained messages
 	                        * have come or will follow */
-	HW_READER_RENEWED,     /* the same after hw_reader_renew(); the broker may have refused filters */
+	HW_READER_RENEWED,     /* after hw_reader_renew(), like REPLAYED; the broker may have refused filters */
 	HW_READER_NEARLY_FULL, /* the receive buffer was 90 % full, so the broker may be discarding messages */
 	HW_READER_TOO_LONG     /* .text: a message was discarded because its properties are too long, and the remedy */
 };
@@ -120,9 +120,9 @@ int hw_reader_set_filters(struct hw_reader *r, const struct hw_mqtt_filter *filt
 /* Requests the retained messages on the filters with `replay` again. HW_READER_REPLAYED follows, unless the connection
  * is lost. Retained messages may come before that event, as they may come before HW_READER_UP. */
 void hw_reader_replay(struct hw_reader *r);
-/* The same for the filters with `renew` only. HW_READER_RENEWED follows, unless the connection is lost or
- * hw_reader_replay() is called. If the broker refuses a filter, HW_READER_REFUSED comes once until it grants the filter
- * again, and the connection stays. */
+/* Like hw_reader_replay(), but only for the filters with `renew`. HW_READER_RENEWED follows, unless the connection is
+ * lost or hw_reader_replay() is called. If the broker refuses a filter, HW_READER_REFUSED comes only once until the
+ * broker grants the filter again. The connection stays open. */
 void hw_reader_renew(struct hw_reader *r);
 /* Closes the connection and opens it again. */
 void hw_reader_reconnect(struct hw_reader *r);

@@ -207,8 +207,8 @@ static int prepare(struct hw_link *l)
 /* --- events of the connection */
 
 /*
- * Reads the clock, and reports a stall if this call is later than planned. Plans the next call for now. A caller that
- * is about to wait plans the call for the end of the wait instead. So no stall is missed.
+ * Reads the clock, and reports a stall if this call is later than planned. Sets the planned time of the next call to
+ * now. A caller that is about to wait sets it to the end of the wait. So no stall is missed.
  */
 static int64_t watch_clock(struct hw_reader *r)
 {

@@ -10,7 +10,7 @@
  *
  * A side that is about to sleep first sets its flag, then checks the position again. The other side first moves its
  * position, then checks the flag (Dekker's handshake). All four accesses are sequentially consistent, so at least one
- * side sees the write of the other. Fences would be cheaper, but thread sanitizers do not support them.
+ * side sees the other side's write. Fences would be cheaper, but thread sanitizers do not support them.
  *
  * Cost: committing a record needs no atomic operation. A batch needs one store, and one write() if the consumer slept.
  */

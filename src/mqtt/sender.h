@@ -39,7 +39,7 @@ struct hw_sender {
 int hw_sender_init(struct hw_sender *s, struct hw_handover *handover, const struct hw_mqtt_conf *conf,
                    const char *will_topic, const void *will_payload, size_t will_len);
 void hw_sender_fini(struct hw_sender *s);
-/* Runs until HW_ORDER_STOP is given. It then ends when all messages are acknowledged, or when the time for that is
+/* Runs until HW_ORDER_STOP is given. Then ends when all messages are acknowledged, or when the time for that is
  * over. */
 void hw_sender_run(struct hw_sender *s);
 

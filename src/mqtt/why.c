@@ -105,7 +105,8 @@ static void set_tls(struct hw_why *w)
 		                          : "does it ask for a certificate, [mqtt] tls_cert and tls_key?");
 }
 
-/* Returns the remedy if another client has the same client id. In a cluster, an eviction looks the same. */
+/* Returns the remedy if another client has the same client id. In a cluster, an eviction by another node has the same
+ * effect. */
 static const char *taken_hint(const struct hw_mqtt_conf *c)
 {
 	return c->evictable ? "another node has disconnected this node to take over its partitions; if that recurs, "

@@ -130,8 +130,8 @@ static void watch(struct hw_nodes *n, unsigned p, const struct hw_fencing_token 
 	part->watched_in = n->fence.begun;
 }
 
-/* Handles a known token of p. The node that claimed p last was a member. It is remembered as a former member,
- * because Redis may have been emptied since and have lost its name. */
+/* Handles a known token of p. The node that claimed p last was a member. That node is remembered as a former member,
+ * because Redis may have been emptied since and have lost the node's name. */
 static void hear_known(struct hw_nodes *n, struct hw_now now, unsigned p, const struct hw_fencing_token *t)
 {
 	const char *name = t->node;

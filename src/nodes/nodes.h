@@ -90,7 +90,8 @@ enum hw_nodes_kind {
 	/* To the gate, the store and the publisher. */
 	HW_NODES_OWN,    /* this node owns `set`: follow the stream to `last`, then decide for these partitions. For
 	                  * the partitions in `clean`, no earlier owner has left pending writes */
-	HW_NODES_LOSE,   /* this node has lost `set`: drop what is pending for it, and send nothing more */
+	HW_NODES_LOSE,   /* this node has lost `set`: drop its pending writes and publishes, and send nothing more for
+	                  * it */
 	HW_NODES_DRAIN,  /* stop deciding for `set`; call hw_nodes_flushed() for each partition whose transitions and
 	                    statuses are confirmed */
 	HW_NODES_RESUME, /* `set` is kept: decide for it again */
@@ -208,8 +209,8 @@ void hw_nodes_blind(struct hw_nodes *n, struct hw_now now, bool blind);
 void hw_nodes_flushed(struct hw_nodes *n, struct hw_now now, unsigned p, bool clean);
 /* Begins a clean stop: all partitions are drained at once and released, and this node leaves the members. */
 void hw_nodes_stop(struct hw_nodes *n, struct hw_now now);
-/* Called after hw_nodes_stop(). Also releases the partitions that are not flushed yet; what is pending for them is
- * lost. No more renewals follow. */
+/* Called after hw_nodes_stop(). Also releases the partitions that are not flushed yet; their pending writes and
+ * publishes are lost. No more renewals follow. */
 void hw_nodes_abandon(struct hw_nodes *n, struct hw_now now);
 
 /* --- queries ------------------------------------------------------------------------------------------------------ */
@@ -225,7 +226,8 @@ bool hw_nodes_is_authoritative(const struct hw_nodes *n, unsigned p);
 bool hw_nodes_publishes(const struct hw_nodes *n, unsigned p);
 struct hw_partitions hw_nodes_publishing(const struct hw_nodes *n);
 /* Whether to connect to the broker for the first time: when this node has joined, or after HW_ALONE_AFTER_MS without
- * Redis. It joins first, because its client ids would disconnect another node of the same name. */
+ * Redis. This node joins first: if another node has the same name, a connection would disconnect that node from the
+ * broker. */
 bool hw_nodes_connects(const struct hw_nodes *n, struct hw_now now);
 
 struct hw_fencing_token hw_nodes_fencing_token(const struct hw_nodes *n, unsigned p); /* this node's; epoch 0: none */

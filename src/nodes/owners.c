@@ -324,9 +324,9 @@ static bool is_given_up(const struct hw_nodes *n, unsigned p)
 	return n->part[p].hold == HW_HOLD_WITHDRAWN && hw_fence_withdrawn(&n->fence, p);
 }
 
-/* Whether Redis has this node's name for a partition that this node does not own. This happens after a failed claim,
- * after a blindness, and if Redis has lost its newest writes. Other nodes can claim the partition only after this
- * node has released it. */
+/* Whether Redis has this node's name for a partition that this node does not own. Redis has such a name after a failed
+ * claim, after a blindness, and if Redis has lost its newest writes. Other nodes can claim the partition only after
+ * this node has released it. */
 static bool is_left_over(const struct hw_nodes *n, unsigned p)
 {
 	const struct hw_part *part = &n->part[p];
@@ -334,8 +334,8 @@ static bool is_left_over(const struct hw_nodes *n, unsigned p)
 	       strcmp(part->stored.token.node, n->node) == 0 && (!wants_us(n, p) || !may_take(n));
 }
 
-/* Whether this node may release partitions now. A standby releases all partitions together, because no node claims
- * only a part of them. A node that stops releases what it can. */
+/* Whether this node may release partitions now. A standby releases all partitions together, because no node claims only
+ * a part of them. A node that stops releases each partition that it can. */
 static bool may_release(const struct hw_nodes *n)
 {
 	for (unsigned p = 0; p < HW_PARTITIONS && n->mode == HW_NODES_STANDBY && !n->stopping; p++)

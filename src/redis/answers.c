@@ -38,8 +38,8 @@ static const char *item_error(const redisReply *item)
 	return item->str ? item->str : "ERR no answer";
 }
 
-/* Called when a call failed. It is sent again after the retry delay. `whole`: the error is about Redis as a whole,
- * so Redis refuses every write. */
+/* Called when a call failed. The call is sent again after the retry delay. `whole`: the error is about Redis as a
+ * whole, so Redis refuses every write. */
 static void call_failed(struct hw_redis *r, enum hw_call_kind kind, const char *error, bool whole)
 {
 	enum hw_trouble trouble = whole ? hw_refusal_begin(r, HW_HOLD(kind), error) : hw_refusal_trouble(r, error);

@@ -42,7 +42,7 @@ static bool grow(struct hw_dues *q)
 	return true;
 }
 
-/* Queues a device. If there is no memory, starts a sweep instead, which visits every device. */
+/* Queues a device. If there is no memory, starts a sweep, which visits every device. */
 bool hw_dues_add(struct hw_redis *r, struct hw_dues *q, uint32_t index)
 {
 	struct hw_sink *s = &r->sink;

@@ -193,8 +193,8 @@ struct hw_published {
 
 struct hw_load {
 	/* HW_LOAD_AGAIN: only the outbox is read again. This is necessary after a reconnect, because Redis may be a
-	 * restored copy whose outbox lists clearings that the broker has acknowledged since. It is also necessary for
-	 * hw_redis_compare(), because another node may have left clearings pending. */
+	 * restored copy whose outbox lists clearings that the broker has acknowledged since. A second reading is also
+	 * necessary for hw_redis_compare(), because another node may have left clearings pending. */
 	enum { HW_LOAD_NONE, HW_LOAD_WANTED, HW_LOAD_STATES, HW_LOAD_OUTBOX, HW_LOAD_DONE, HW_LOAD_AGAIN } stage;
 	char cursor[32];
 	bool scanning;        /* a page is requested */
@@ -338,7 +338,7 @@ uint8_t *hw_redis_outlive(const struct hw_redis *r, const struct hw_transition *
 /* refusal.c */
 /* Reports an error reply, at most once per kind in HW_TROUBLE_EVERY_MS. Returns its kind. */
 enum hw_trouble hw_refusal_trouble(struct hw_redis *r, const char *reply);
-/* Reports a text if the last report, at *reported_ms, is long enough ago. Returns whether it did. */
+/* Reports a text if the last report, at *reported_ms, is long enough ago. Returns whether the text was reported. */
 bool hw_refusal_log(struct hw_redis *r, int64_t *reported_ms, const char *text);
 /* Called when Redis has refused all writes of a call with this error. Reports the error when the refusal begins, and
  * when the kind of error changes. Returns the kind. */
@@ -352,7 +352,7 @@ void hw_plan_pump(struct hw_redis *r);
 /* Schedules the pump for the queued refreshes: at the end of this turn if enough have gathered, else when they have
  * waited for HW_GATHER_MS. */
 void hw_plan_refreshes(struct hw_redis *r);
-/* Called when calls of these kinds (HW_HOLD() bits) have failed. They wait for the retry delay. */
+/* Called when calls of these kinds (HW_HOLD() bits) have failed. Calls of these kinds wait for the retry delay. */
 void hw_plan_retry(struct hw_redis *r, unsigned kinds);
 /* Starts a sweep, which compares every device with the store at a limited rate. A sweep that is running starts over. */
 void hw_plan_sweep(struct hw_redis *r);
@@ -378,7 +378,8 @@ void hw_call_owner_begin(struct hw_redis *r);
 /* Sets the fencing token of item `item`, which is about this device. Returns false if another node owns the device, or
  * if our epoch is not `epoch` any more (0: any epoch). */
 bool hw_call_owner_add(struct hw_redis *r, unsigned item, const char *id, size_t len, uint64_t epoch);
-/* The same for an item about a whole partition, in a cluster. Returns false if another node owns it. */
+/* Like hw_call_owner_add(), for an item about a whole partition, in a cluster. Returns false if another node owns the
+ * partition. */
 bool hw_call_owner_add_partition(struct hw_redis *r, unsigned item, unsigned partition);
 /* All items have been added. */
 void hw_call_owner_end(struct hw_redis *r);
@@ -397,7 +398,7 @@ struct hw_call *hw_call_new(struct hw_redis *r, enum hw_call_kind kind);
 bool hw_call_send(struct hw_redis *r, struct hw_call *c, enum hw_script script, redisCallbackFn *fn);
 /* Puts the call's items back into their queue or ring, so that they are sent again. */
 void hw_call_undo(struct hw_redis *r, struct hw_call *c);
-/* Queues a full refresh of a device. It does not wait for others. */
+/* Queues a full refresh of a device. The refresh does not wait for others. */
 bool hw_call_in_full(struct hw_redis *r, uint32_t index);
 /* Returns a free slot. The caller has checked that there may be one more call of refreshes in flight. */
 struct hw_plain_call *hw_plain_call_new(struct hw_redis *r);
@@ -439,7 +440,7 @@ struct hw_description {
 	char labels[HW_ENTRY_JSON_MAX];
 };
 
-/* `g`: the group of the device, or the one in which the id is expected. */
+/* `g`: the group of the device, or the group in which the id is expected. */
 void hw_describe(const struct hw_redis *r, struct hw_id id, const struct hw_group *g, struct hw_description *out);
 
 /* Appends a transition. `kind`: "E" adds an entry to the event stream, "W" (a snapshot) does not. */

@@ -23,7 +23,7 @@
 
 #define PAGE         8 /* entries of the stream */
 #define SCAN_COUNT   "250"
-#define REFUSED_MS   10000 /* so long is a refused write of an unseen id reported, if it is not repeated */
+#define REFUSED_MS   10000 /* for how long a refused write of an unseen id is reported if it is not repeated */
 #define PAUSE_MS_MAX 60000
 #define OWN_MAX      64 /* entries of the stream that this node has written and not yet read */
 
@@ -172,9 +172,9 @@ static void report_forgotten(const struct write *w, const redisReply *e)
 		                     w->now_ms);
 }
 
-/* Reports what a call has changed, so that it need not be read when the stream names it. Other commands of this
- * connection read these ids either before or after the call, and their answers come in the same order. `at`: the id of
- * the entry in the stream. */
+/* Reports the entries that a call has changed. So they need not be read when the stream names them. Other commands of
+ * this connection read these ids either before or after the call, and their answers come in the same order. `at`: the
+ * id of the entry in the stream. */
 static void report_changes(const struct write *w, struct hw_stream_id at, const uint8_t *results)
 {
 	struct hw_inventory *v = w->r->inventory;
@@ -190,7 +190,7 @@ static void report_changes(const struct write *w, struct hw_stream_id at, const 
 	v->own[(v->own_at + v->own_n++) % OWN_MAX] = at;
 }
 
-/* Whether report_changes() has reported what this entry of the stream names. The ids come in their order. */
+/* Whether report_changes() has reported the changes that this entry of the stream names. */
 static bool is_reported(struct hw_inventory *v, struct hw_stream_id id)
 {
 	while (v->own_n > 0 && hw_stream_id_compare(v->own[v->own_at], id) < 0) {

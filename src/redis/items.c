@@ -249,8 +249,8 @@ static struct hw_common begin_common(struct hw_redis *r, char kind)
 	return c;
 }
 
-/* Ends the common arguments of an item. If the previous item has the same ones, they are removed again, and the
- * item joins the group of the previous item. */
+/* Ends the common arguments of an item. If the previous item has equal arguments, those of this item are removed again,
+ * and the item joins the group of the previous one. */
 static void end_common(struct hw_redis *r, struct hw_common *c)
 {
 	struct hw_eval *e = &r->sink.eval;
@@ -440,8 +440,8 @@ static void refresh_light(struct hw_redis *r, const struct hw_device *d, struct 
 }
 
 /*
- * Whether this refresh should write the device's last_seen. It does so once in HW_PLAIN_TURNS timeouts, where a timeout
- * of more than an hour counts as an hour. The turns of the devices are spread evenly by their indices.
+ * Whether this refresh should write the device's last_seen. One refresh in HW_PLAIN_TURNS timeouts does so, where a
+ * timeout of more than an hour counts as an hour. The turns of the devices are spread evenly by their indices.
  */
 static bool is_its_turn(const struct hw_redis *r, const struct hw_device *d, uint32_t index, struct hw_now now)
 {

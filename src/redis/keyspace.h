@@ -80,7 +80,8 @@ void hw_keyspace_free(struct hw_keyspace *ks);
 void hw_keyspace_loaded(struct hw_keyspace *ks);
 /* Called when the store was found empty. Redis removes keys without notifications if it is flushed. */
 void hw_keyspace_emptied(struct hw_keyspace *ks);
-/* Called in a cluster when this node decides for more devices. It may have missed notifications about their keys. */
+/* Called in a cluster when this node decides for more devices. This node may have missed notifications about their
+ * keys. */
 void hw_keyspace_compare(struct hw_keyspace *ks);
 /* Queries the key of a device, for HW_OUT_KEY_CHECK. */
 void hw_keyspace_check(struct hw_keyspace *ks, struct hw_ref device);

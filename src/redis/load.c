@@ -564,8 +564,8 @@ void hw_redis_load(struct hw_redis *r)
 		r->load.unarmed = event_add(r->load.again, &now) != 0;
 }
 
-/* Reads the sight records of the other nodes again, before the load. If the connection is lost meanwhile, they are
- * read after the reconnect. */
+/* Reads the sight records of the other nodes again, before the load. If the connection is lost meanwhile, the records
+ * are read after the reconnect. */
 void hw_redis_load_late(struct hw_redis *r)
 {
 	r->started_wall_ms = hw_clock_now().wall_ms;

@@ -3,9 +3,9 @@
  * Writes what heartwheel-alert reads in addition to the event stream: the stream device:parent_heard, and the hash
  * device:groups.
  *
- * Both only make heartwheel-alert faster. If Redis does not accept an entry, the entry is not written again; the cause
- * of an outage then stays unknown a while longer. So at most HW_HINTS_MAX commands are in flight, and further ones are
- * dropped.
+ * Both only help heartwheel-alert to find causes sooner. If Redis does not accept an entry, the entry is not written
+ * again; the cause of an outage then stays unknown a while longer. So at most HW_HINTS_MAX commands are in flight, and
+ * further ones are dropped.
  *
  * Cost: one XADD for each entry, and one HSET in two seconds.
  */

@@ -107,7 +107,8 @@ static bool send_all(struct hw_redis *r)
 	return true;
 }
 
-/* Sends one call of the partitions that are due, from *p on. The P of a partition that another node owns is dropped. */
+/* Sends one call with each P that is due, from partition *p on. The P of a partition that another node owns is
+ * dropped. */
 static bool send_some(struct hw_redis *r, unsigned *p)
 {
 	struct hw_published *own = &r->published;

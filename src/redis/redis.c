@@ -158,7 +158,7 @@ uint8_t *hw_redis_outlive(const struct hw_redis *r, const struct hw_transition *
 }
 
 /* Marks the device so that its next snapshot is written as this transition, because the ring has no room for the
- * transition. The mark ends if the device makes another transition before. */
+ * transition. Another transition of the device before that removes the mark. */
 static void leave_to_rewrite(struct hw_redis *r, uint32_t index)
 {
 	if (hw_dues_add(r, &r->sink.snapshot, index))

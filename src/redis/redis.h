@@ -179,7 +179,7 @@ bool hw_redis_enter(struct hw_redis *r, hw_redis_monitors_seen *fn);
 bool hw_redis_read_monitors(struct hw_redis *r, hw_redis_monitors_seen *fn);
 /* Whether this run's entry was not renewed for so long that another monitor may have taken its place. */
 bool hw_redis_may_be_replaced(const struct hw_redis *r);
-/* Stops the writes while `withheld`: no transition, refresh or snapshot is written, and what is pending stays
+/* Stops the writes while `withheld`: no transition, refresh or snapshot is written, and each pending write stays
  * pending. */
 void hw_redis_withhold(struct hw_redis *r, bool withheld);
 /* Removes the entry for good. Returns true if it is removed, or if it cannot be removed. The caller repeats the call
@@ -220,7 +220,7 @@ void hw_redis_cleared(struct hw_redis *r, const char *id, size_t id_len, uint64_
  * status of a transition with a seq less than P. Kept in the hash device:published.
  */
 #define HW_PUBLISHED_UNKNOWN UINT64_MAX
-/* Reads P; on_published() follows. Returns 0, -ENOTCONN or -ENOMEM. A standalone monitor's load does the same before
+/* Reads P; on_published() follows. Returns 0, -ENOTCONN or -ENOMEM. A standalone monitor's load also reads P, before
  * on_loaded(). */
 int hw_redis_read_published(struct hw_redis *r);
 /* Writes P before all transitions that are pending now. Nothing else waits for the write. It is repeated until Redis
@@ -254,7 +254,7 @@ struct hw_mono hw_redis_down_since(const struct hw_redis *r);
  * time, and before a clean stop. */
 void hw_redis_seen(struct hw_redis *r, struct hw_now now, bool blind);
 
-/* What a monitor did in a period, for the stream device:sight; times are wall-clock milliseconds. */
+/* The state of a monitor in a period, for the stream device:sight; times are wall-clock milliseconds. */
 enum hw_sight_state { HW_SIGHT_BLIND, HW_SIGHT_SEEING, HW_SIGHT_STOPPED, HW_SIGHT_DOWN };
 struct hw_sighting {
 	enum hw_sight_state state;

@@ -51,7 +51,7 @@ void hw_resync_fini(struct hw_resync *r);
 /* Called each second: runs a timer for which there was no memory before. */
 void hw_resync_tick(struct hw_resync *r);
 
-/* Requests a resync from the start, even if one is running. It begins when the connection is ready. */
+/* Requests a resync from the start, even if one is running. The resync begins when the connection is ready. */
 void hw_resync_want(struct hw_resync *r, bool paced);
 /* Called when the connection works and results may be reported. A requested resync may begin. */
 void hw_resync_ready(struct hw_resync *r);

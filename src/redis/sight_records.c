@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Finds the newest time until which any node of a cluster has seen the fleet. It is read once, before the load.
+ * Finds the newest time until which any node of a cluster has seen the fleet. This is done once, before the load.
  *
- * The sight records of the members and of the last owners of partitions are read. This is enough: a node that saw the
- * fleet later than all of these would have owned some partitions. If a sight record cannot be read, the time without a
- * monitor counts as longer than it was.
+ * The sight records of the members and of the last owners of partitions are read. No other record is needed: a node
+ * that saw the fleet later than all of these would have owned some partitions. If a sight record cannot be read, the
+ * time without a monitor counts as longer than it was.
  *
  * Cost: two rounds of commands: first 2, then one for each name.
  */

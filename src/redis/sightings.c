@@ -4,7 +4,7 @@
  * one entry in flight at a time. An entry leaves the queue when Redis has confirmed it. An entry whose answer was lost
  * is written again; readers recognise the duplicate by node and from_ms.
  *
- * Invariant: the queue has at most HW_SIGHTINGS_MAX entries. If it is full, the oldest is dropped. This is safe,
+ * Invariant: the queue has at most HW_SIGHTINGS_MAX entries. If it is full, the oldest is dropped. The loss is safe,
  * because a time without an entry counts as not seen.
  *
  * Cost: one XADD for each entry: several in the first minutes of a period, then one in five minutes.

@@ -9,8 +9,8 @@
  * forgotten later.
  *
  * The hash of an offline device has the field `watched`, "MS SEQ": the value of this clock when the device became
- * offline. It is valid only if SEQ is the hash's seq: an old version of heartwheel does not know the field, and changes
- * seq alone.
+ * offline. The field is valid only if SEQ is the hash's seq: an old version of heartwheel does not know the field, and
+ * changes seq alone.
  *
  * While one group is blind, this clock stands still for all groups, but the offline devices of other groups age. So a
  * device may have been offline for longer than this clock shows. Its `watched` is then 0, and the device is forgotten

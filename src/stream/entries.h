@@ -26,7 +26,7 @@ struct hw_stream_page {
 	            * too. Never set after {0, 0} */
 	bool more; /* more entries follow */
 };
-/* Reads the answer to hw_stream_range() with the same `after` and `count`. Returns false if it is malformed. */
+/* Reads the answer to hw_stream_range() with the same `after` and `count`. Returns false if the answer is malformed. */
 bool hw_stream_page_read(const redisReply *reply, struct hw_stream_id after, size_t count, struct hw_stream_page *page);
 /* Returns the entries of the stream `key`, if `reply` answers XREAD or XREADGROUP. NULL: there are none. */
 const redisReply *hw_stream_entries(const redisReply *reply, const char *key);

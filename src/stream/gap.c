@@ -3,9 +3,9 @@
 #include "stream/gap.h"
 
 /*
- * Whether the stream was replaced by another stream since it was read. This is so in each of these cases: its last id
- * is before the cursor; it has an entry at or before the cursor, although the entry at the cursor is missing; it has
- * received fewer entries than were read, or has lost fewer.
+ * Whether the stream was replaced by another stream since it was read. True in each of these cases: its last id is
+ * before the cursor; it has an entry at or before the cursor, although the entry at the cursor is missing; it has
+ * received, or has removed, fewer entries than were read.
  */
 static bool is_other(const struct hw_stream_cursor *c, const struct hw_stream_info *s)
 {

@@ -64,8 +64,8 @@ void hw_stream_group_down(struct hw_stream_group *g);
 /* Requests the next entries, unless an answer is still awaited. */
 void hw_stream_group_read(struct hw_stream_group *g);
 
-/* A command that acknowledges entries. It uses another connection than the reads, which would delay it. It must not be
- * copied. Zeroed storage is empty. */
+/* A command that acknowledges entries. The caller sends it on another connection than the reads, because a waiting read
+ * would delay it. The struct must not be copied. Zeroed storage is empty. */
 struct hw_stream_acks {
 	int argc; /* 0: none */
 	const char *argv[3 + HW_STREAM_ACKS];

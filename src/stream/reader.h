@@ -13,7 +13,8 @@
  *   requests a page: XREAD would not notice a stream that begins again with lower ids. XREAD blocks the connection, so
  *   this reader needs one of its own.
  * - poll_ms > 0: the reader requests a page every poll_ms. Others may use the connection too.
- * - HW_STREAM_BY_TICK: the same at each hw_stream_reader_tick(), so the reader never wakes the process by itself.
+ * - HW_STREAM_BY_TICK: the reader requests a page at each hw_stream_reader_tick(), so it never wakes the process by
+ *   itself.
  *
  * The caller never blocks.
  *

@@ -212,7 +212,7 @@ local function write_connected()
 	n_gathered = n
 end
 
--- Whether the outbox has an id. It rarely has one, so one question replaces an HDEL for each call.
+-- Whether the outbox has any id. Usually it has none, so one HLEN saves the HDELs of this call.
 local used
 local function outbox_is_used()
 	used = used or redis.call('HLEN', OUTBOX)

@@ -38,7 +38,7 @@ local function tell(result, won, last, denied)
 	return answer
 end
 
--- A key of another program at the list of those that left is deleted: the nodes can work without the list.
+-- If another program's key is in place of the list of nodes that left, it is deleted: nodes can work without the list.
 if not is_hash(LEFT) then
 	redis.call('DEL', LEFT)
 end
