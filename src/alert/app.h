@@ -83,7 +83,7 @@ struct hw_alert_app {
 /* Returns the time of CLOCK_BOOTTIME. */
 struct hw_mono hw_alert_mono(void);
 /* CLOCK_BOOTTIME and the wall clock. If this machine's wall clock differs from Redis' clock by HW_ALERT_DIFFERS_MS,
- * Redis' clock is used. The other daemons and instances can compare their times with Redis' clock, too. */
+ * Redis' clock is used. The other daemons and instances also know Redis' clock, so their times stay comparable. */
 #define HW_ALERT_DIFFERS_MS 60000
 #define HW_ALERT_AGREES_MS  30000
 struct hw_now hw_alert_now(const struct hw_alert_app *a);

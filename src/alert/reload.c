@@ -23,8 +23,8 @@ static void on_change(void *arg, const char *key, enum hw_conf_change change, bo
 	struct changes *c = arg;
 	static const char *const words[] = {
 		[HW_CONF_CHANGED] = "changed", [HW_CONF_ADDED] = "added", [HW_CONF_REMOVED] = "removed"};
-	/* A key of [redis] or [mqtt] is also a key of other programs. If a reload applies it, only those programs
-	 * report it. */
+	/* A key of [redis] or [mqtt] is also a key of other programs. If a reload applies the change, only these other
+	 * programs report it. */
 	if (live != c->live || (live && (strncmp(key, "redis.", 6) == 0 || strncmp(key, "mqtt.", 5) == 0)))
 		return;
 	hw_log(c->app->log, HW_LOG_NOTICE, "reload: %s %s%s", key, words[change], live ? "" : ": restart needed");

@@ -43,8 +43,8 @@ static void report(const struct diff *d, const char *section, const char *own_na
 	d->each(d->arg, name, change, live);
 }
 
-/* Compares the keys of two structs and reports the differences. `own_name` NULL: the structs are those of the
- * programs. Otherwise they are those of two sections of d->kind, and `own_name` is the name of both. */
+/* Compares the keys of two structs and reports the differences. `own_name` NULL: the structs are two configurations of
+ * the program. Otherwise they are two sections of d->kind, and `own_name` is the name of both sections. */
 static void diff_keys(const struct diff *d, const char *own_name, const void *from, const void *to)
 {
 	for (size_t i = 0; i < d->table->n_options; i++) {
@@ -65,7 +65,7 @@ static const char *next_common(const struct diff *d, const void *conf, const voi
 	return NULL;
 }
 
-/* Compares the named sections that both configurations have, in their order. Only these are considered, so a section
+/* Compares the named sections that both configurations have, in their order. Other sections are skipped, so a section
  * that was added or removed does not count as a change of the order. */
 static void diff_common(const struct diff *d, const void *from, const void *to)
 {

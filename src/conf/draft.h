@@ -19,8 +19,8 @@ struct hw_conf_origin {
 	bool bad;
 };
 
-/* The origins of keys, by their index in the table: those of one named section, or those of all keys outside named
- * sections. */
+/* The origins of the keys of one named section, or of all keys outside named sections. The index is that of the
+ * table. */
 struct hw_conf_origins {
 	unsigned section; /* line of the named section's header */
 	struct hw_conf_origin key[HW_CONF_OPTIONS_MAX];
@@ -40,8 +40,8 @@ struct hw_conf_draft {
 int hw_conf_draft_add(struct hw_conf_draft *d, const struct hw_conf_named *kind, const char *name, unsigned line);
 
 /*
- * Checks a value and stores it in the field of option `at`. `base` and `origins` are those of its section. Stores the
- * line number of a list's value, unless it is 0. Returns 0, -ENOMEM, or -EINVAL with the reason in `why`.
+ * Checks a value and stores it in the field of option `at`. `base` and `origins` belong to the section of the key.
+ * Stores the line number of a list's value, unless it is 0. Returns 0, -ENOMEM, or -EINVAL with the reason in `why`.
  */
 int hw_conf_draft_set(struct hw_conf_draft *d, void *base, struct hw_conf_origins *origins, int at, const char *text,
                       unsigned line, char *why, size_t cap);

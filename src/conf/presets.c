@@ -142,8 +142,8 @@ const struct hw_preset_line hw_preset_lines[] = {
 	{HW_PRESET_FRIGATE, "timeout", "3m"},
 	{HW_PRESET_FRIGATE, "payload", "plain"},
 
-	/* Homie 3 and 4. Topics of Homie 5, which has the same base topic, are ignored here. Commands to properties
-	 * (.../set) are one level further down, so the filters do not match them. */
+	/* Homie 3 and 4. Topics of Homie 5, which has the same base topic, are ignored here. The topics of commands to
+	 * properties (.../set) have one level more, so the filters do not match them. */
 	{HW_PRESET_HOMIE, "heartbeat", "homie/{id}/$state"},
 	{HW_PRESET_HOMIE, "heartbeat", "homie/{id}/+/+"},
 	{HW_PRESET_HOMIE, "ignore", "homie/5/#"},

@@ -66,8 +66,8 @@ static const struct hw_http_route routes[] = {
 	{EVHTTP_REQ_GET, "/web/", "", hw_serve_web},
 };
 
-/* The paths that a standby node answers itself or passes on. It has no data about the fleet, so the owner must answer
- * all others. */
+/* The paths that a standby node answers itself or passes on. Only the owner can answer the other paths, because a
+ * standby node has no data about the fleet. */
 static hw_http_handler *const its_own[] = {hw_serve_status,  hw_serve_overview, hw_serve_nodes,
                                            serve_reload,     hw_serve_health,   hw_serve_ready,
                                            hw_serve_metrics, hw_serve_web,      hw_serve_alert};

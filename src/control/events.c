@@ -453,8 +453,8 @@ void hw_control_event(struct hw_control *c, const struct hw_event *e)
 	h->reported = e->at;
 	if (h->state == HUB_LIVE && hw_stream_id_compare(e->at, h->last) > 0)
 		report(h, e);
-	/* If the hub is not live, it reads this event from the stream later. If it is live, it has already sent each
-	 * event up to `last`. */
+	/* A hub that is not live reads this event from the stream later. A live hub has already sent each event up to
+	 * `last`, and skips it. */
 }
 
 /* Sends the event `parent_heard`. This event has no id: a client that resumes does not get it again, and a client

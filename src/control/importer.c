@@ -42,7 +42,8 @@
 
 enum stage { FREE, WAITS, READS, COMPARES, MERGES, PRUNES, APPLIES, SETTLES };
 
-/* An entry to remove. It is removed only if it is still the same: another node may have imported the id meanwhile. */
+/* An entry to remove. The entry is removed only if it has not changed meanwhile, because another node may have imported
+ * the id again. */
 struct gone {
 	char *text; /* owned: the id, and after it the entry as JSON */
 	size_t id_len, json_len;
@@ -537,8 +538,8 @@ static void apply(struct hw_importer *i)
 }
 
 /* Ends the import when the table has the last row and the last removal. The table follows the store a little later, so
- * a client that gets the answer earlier would not yet see what it has imported. If another client changes these ids
- * meanwhile, the table never has them like this. So the wait also ends after SETTLE_TURNS. */
+ * a client that gets the answer earlier would not yet see what it has imported. If another client changes the last
+ * row's id meanwhile, the table never has this row. So the wait also ends after SETTLE_TURNS. */
 static void settle(struct hw_importer *i, const struct hw_expected *e)
 {
 	const struct gone *g = i->n_gone > 0 ? &i->gone[i->n_gone - 1] : NULL;
@@ -593,8 +594,8 @@ static int begin(struct hw_importer *i, const struct hw_import_query *q)
 	return i->m && i->job && i->turn && i->patience && i->part ? 0 : -ENOMEM;
 }
 
-/* Whether the import can take this request: it is the next part of the import that waits for one, or begins a new
- * import. If not, this function has answered the request. */
+/* Whether the request is the next part of the import that waits for a part, or can begin a new import. If not, answers
+ * the request. */
 static bool admit(struct hw_importer *i, struct evhttp_request *req, const struct hw_import_query *q)
 {
 	char why[160];

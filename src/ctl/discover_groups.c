@@ -477,8 +477,8 @@ static int join_same_ids(struct decider *d)
 
 /* --- groups ------------------------------------------------------------------------------------------------------- */
 
-/* Makes a group of each root (a place that was not joined to another one), those with the most ids first. A root
- * that mostly has ids of a preset's devices gets no group, because such devices have other topics, too. */
+/* Makes a group of each root (a place that was not joined to another one), the roots with the most ids first. A root
+ * whose ids are mostly those of a preset's devices gets no group: its topics are further topics of these devices. */
 static int make_groups(struct hw_finding *f)
 {
 	struct hw_keymap known = {0}, taken = {0};

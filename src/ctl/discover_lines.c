@@ -462,7 +462,8 @@ int hw_find_lines(struct hw_finding *f)
 		if (g->preset)
 			continue;
 		rc = split_kinds(f, g);
-		/* For wills of which only the retained message was received, the group already has a goodbye line. */
+		/* If only the retained message of a will was received, the group may get the same goodbye line
+		 * twice. */
 		join_lines(f, g);
 		drop_few(g);
 		make_few(f, g);

@@ -20,8 +20,8 @@ uint32_t hw_word_of(const char *payload, size_t len);
 int hw_word_pair(uint32_t words);
 /* The word of a pair that means offline. */
 const char *hw_word_offline(int pair);
-/* Whether the words of this pair mean a connection only on a topic with a name such as `lwt`. ON and OFF are such
- * words, because they are also the states of a switch. */
+/* Whether the words of this pair mean a connection only on a topic with a name such as `lwt`. For example, ON and OFF
+ * are also the states of a switch. */
 bool hw_word_needs_hint(int pair);
 /* Whether the last level of a topic is such a name. */
 bool hw_word_is_hint(const char *level, size_t len);

@@ -132,7 +132,7 @@ static bool is_rootless(int preset)
 	return preset == HW_PRESET_SHELLY2 || preset == HW_PRESET_ESPHOME;
 }
 
-/* For each id with a topic that proves the convention, counts those topics. If no ESPHome device has such a proof,
+/* For each id with a topic that proves the convention, counts those topics. If no ESPHome device has such a topic,
  * because no message is retained, every id with a heartbeat topic counts. */
 static int find_ids(struct hw_finding *f, const struct filters *filters, int preset, struct hw_keymap *ids)
 {

@@ -98,8 +98,8 @@ static bool has_ended(const cJSON *task)
 	       strcmp(state, "cancelled") == 0;
 }
 
-/* Reports that it is not known whether the task was accepted. If the user sent it again without this msg_id, there
- * might be two tasks. */
+/* Reports that it is unknown whether the task was accepted, and shows the msg_id: sent again without this msg_id, the
+ * task might be carried out twice. */
 static int not_known(const struct hw_ctl *ctl, const char *why, const char *id)
 {
 	hw_failed(ctl, "%s", why);

@@ -53,7 +53,8 @@ static int copy_owner(int fd, const char *file)
 	return fchmod(fd, given ? 0640 : 0644) < 0 ? -errno : 0;
 }
 
-/* Copies the lines of `from` (NULL: none) except those of the user `without`. Adds `line` unless it is NULL. */
+/* Copies the lines of `from` (NULL: none), but leaves out the line of the user `without`. Adds `line` unless it is
+ * NULL. */
 static int write_lines(FILE *to, FILE *from, const char *without, const char *line)
 {
 	char *text = NULL;

@@ -14,7 +14,7 @@ struct hw_log;
 struct hw_app *hw_app_new(struct hw_log *log, struct hw_settings *conf);
 void hw_app_free(struct hw_app *a);
 
-/* Opens the control socket. It may need rights that the other steps must not have, so it is a step of its own.
+/* Opens the control socket. This is a separate step, because it may need rights that the other steps must not have.
  * Returns 0, or -errno after logging. */
 int hw_app_listen(struct hw_app *a);
 /* Connects to the broker and Redis. Returns 0, or -errno after logging. */

@@ -276,7 +276,7 @@ static int inventory_apply(void *arg, const char *source, const struct hw_invent
 	return hw_app_inventory_apply(arg, source, items, n, fn, fn_arg);
 }
 
-/* The operations of every mode; those of a monitor with a store; and those of several nodes. */
+/* The operations of every mode; of a monitor with a store; and of a node of a cluster. */
 #define ALWAYS                                                                                                         \
 	.now = now_of, .status = status, .forget = forget, .reload = reload, .metrics = metrics,                       \
 	.inventory_why_not = inventory_why_not, .expected = expected, .inventory_apply = inventory_apply

@@ -254,7 +254,8 @@ void hw_importer_report_odd(struct hw_importer *c, int part, const struct hw_sou
 
 /*
  * Updates the time up to which SQL has the whole stream. After the last page, this is the time at which the page was
- * requested; otherwise it is the time of the page's last entry. It never goes back, unless our wall clock does.
+ * requested; otherwise it is the time of the page's last entry. This time never goes back, unless our wall clock goes
+ * back.
  */
 static void note_until(int64_t *until_ms, const struct hw_source_page *p)
 {

@@ -153,9 +153,9 @@ int hw_report_transitions(struct hw_sql *sql, const void *args, struct hw_query_
 
 /*
  * Shows how complete a page of events is. `at` is the offset that the importer has reached, and `from` is the oldest
- * stored entry. Both are read before the rows. So if an entry is written or expires meanwhile, it may be reported as
- * missing although it is in the page. But an entry that is missing in the page is always reported. The gaps after the
- * begin of the page are also written.
+ * stored entry. Both are read before the rows of the page. So if an entry is written or expires meanwhile, it may be
+ * reported as missing although it is in the page. But an entry that is missing in the page is always reported. The gaps
+ * after the begin of the page are also written.
  */
 struct reach {
 	char at[HW_STREAM_ID_TEXT], from[HW_STREAM_ID_TEXT]; /* "": none */
@@ -164,8 +164,8 @@ struct reach {
 static int read_reach(struct hw_sql *sql, struct reach *r)
 {
 	struct hw_sql_stmt *at = hw_sql_prepare(sql, "SELECT at FROM position WHERE stream = 'device:events'");
-	/* Rows that were read from hashes have no id in the stream; their `entry` is 0. There may be many, and by
-	 * the condition on `entry` the index skips them. */
+	/* Rows that were read from hashes have no id in the stream, so their `entry` is 0. There may be many such rows,
+	 * and the index skips them by the condition on `entry`. */
 	struct hw_sql_stmt *from = hw_sql_prepare(
 		sql, "SELECT entry FROM transition WHERE entry > 0 AND found = 0 ORDER BY entry LIMIT 1");
 	size_t len;
@@ -330,7 +330,7 @@ int hw_report_outages(struct hw_sql *sql, const void *args, struct hw_query_resu
 
 /* --- incidents ------------------------------------------------------------------------------------------------- */
 
-/* Reports incidents. Their ids are in the order of their openings. */
+/* Reports incidents in the order of their ids, which is the order in which they opened. */
 int hw_report_incidents(struct hw_sql *sql, const void *args, struct hw_query_result *out)
 {
 	const struct hw_report_asked *a = args;

@@ -136,8 +136,8 @@ struct question {
 	struct hw_source *s;
 	reader *read; /* NULL: any reply but an error is fine */
 	void *arg;
-	bool one_of_many; /* one of several keys: if this key has another type, it is skipped, and the other answers
-	                   * count */
+	bool one_of_many; /* the question is about one of several keys: if this key has another type, only this answer
+	                     is skipped */
 	bool may_fail;    /* ignore an error */
 };
 
@@ -352,8 +352,8 @@ static bool read_whole(void *arg, const redisReply *reply)
 	return hw_stream_page_read(start, p->to.id, r->s->page, &page) && take_page(r, &page);
 }
 
-/* Reads the data about the stream, together with its first entries, in one transaction, so that both are of the same
- * moment. Called when the entry at the offset is missing. */
+/* Reads the data about the stream and its first entries in one transaction, so that no change comes between. Called
+ * when the entry at the offset is missing. */
 static int read_whole_stream(struct hw_source *s, struct reading *r)
 {
 	char count[16];

@@ -40,7 +40,7 @@ struct hw_access {
 
 /* Whether the request is admitted. If not, answers the request. `mono_ms`: a monotonic clock; `wall_s`: Unix time. */
 bool hw_access_admit(struct hw_access *a, struct evhttp_request *req, int64_t mono_ms, int64_t wall_s);
-/* Whether a request that was admitted before would also be admitted now. It is neither answered nor counted. */
+/* Whether a request that was admitted before would still be admitted now. Neither answers the request nor counts it. */
 bool hw_access_still_admits(const struct hw_access *a, struct evhttp_request *req, int64_t wall_s);
 /* Whether the role of the admitted request's user allows requests that change something. */
 bool hw_access_may_write(const struct hw_access *a, struct evhttp_request *req);

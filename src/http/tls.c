@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * See tls.h. Invariant: an open handshake is in the list from hw_tls_accept() until it is complete or its SSL is freed,
- * whichever comes first. libssl reports both.
+ * See tls.h. Invariant: an open handshake is in the list from hw_tls_accept() until the handshake is complete or its
+ * SSL is freed, whichever comes first. libssl reports both events.
  */
 #include "http/tls.h"
 

@@ -89,8 +89,8 @@ static int send_syslog(const struct hw_log *l, const char *line, size_t len)
 	return (size_t)n == len ? 0 : -EPIPE;
 }
 
-/* Whether the descriptor accepts a line. If not, waits a moment, because the reader may only be slow. If the reader
- * does not read at all, there is only one such wait in a second. */
+/* Whether the descriptor accepts a line. If it does not, waits a moment, because the reader of the log may only be
+ * slow. For a reader that does not read at all, waits only once in a second. */
 static bool is_writable(struct hw_log *l, int fd)
 {
 	struct pollfd p = {.fd = fd, .events = POLLOUT};

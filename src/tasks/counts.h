@@ -23,7 +23,7 @@ enum hw_tasks_refusal {
 const char *hw_tasks_refusal_name(enum hw_tasks_refusal k);
 
 /* Values in Redis that cannot be used, because another program wrote them: task_unusable_total{kind}.
- * heartwheel/bounds.h has the limits; scripts/common.lua has those of a task's times. */
+ * heartwheel/bounds.h has the limits; scripts/common.lua has the limits of a task's times. */
 enum hw_tasks_unusable {
 	HW_UNUSABLE_OFFSET,   /* an offset that the stream cannot have: replaced */
 	HW_UNUSABLE_EVENT,    /* an entry of a stream: skipped */

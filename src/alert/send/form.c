@@ -170,8 +170,8 @@ static enum hw_notify_template template_of(const struct hw_receiver_settings *c)
 	                                      : (enum hw_notify_template)c->template;
 }
 
-/* Writes the Message-ID of a mail. It is the same if the mail is sent again. The date and the number make it
- * different from those of other messages. */
+/* Writes the Message-ID of a mail. A repeated mail has the same Message-ID. The date and the number distinguish it from
+ * the Message-IDs of other messages. */
 static void message_id(const struct hw_send_message *m, char *id, size_t cap)
 {
 	snprintf(id, cap, "heartwheel.%.100s.%lld", *m->key ? m->key : "0", (long long)m->time_ms);

@@ -13,7 +13,7 @@
 #include "heartwheel/json_tree.h"
 #include "incident/incidents.h"
 
-/* The object of an incident. Texts are "" if they are missing; `name` also if it is the id of the device. */
+/* The object of an incident. A missing text is "". `name` is also "" if it equals the device's id. */
 struct hw_send_incident {
 	char id[HW_INCIDENT_ID + 1];
 	const char *state, *group, *device, *name, *by, *note, *sentence;

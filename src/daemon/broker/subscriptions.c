@@ -103,9 +103,9 @@ static int add_answers(struct hw_app *a, struct wanted *w, struct hw_topic *answ
 	return 0;
 }
 
-/* Puts the filters of all groups into `w`, without those that others cover. Without a store, adds the status topics
- * too, because only their retained messages show the states of the previous run. A node that stands by has no filters.
- */
+/* Puts the filters of all groups into `w`, except filters that other filters cover. Without a store, also adds the
+ * status topics, because only the retained statuses show the states of the previous run. A node that stands by has no
+ * filters. */
 static void add_groups(struct hw_app *a, struct wanted *w)
 {
 	const struct hw_groups *g = hw_monitor_groups(a->monitor);

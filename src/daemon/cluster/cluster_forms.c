@@ -373,7 +373,7 @@ uint64_t hw_app_cluster_form(const struct hw_app *a, const char *node, size_t no
 
 /* --- devices that this node cannot judge ------------------------------------------ */
 
-/* Whether this node does not own the fleet but could judge all of it, because it has the owner's groups. */
+/* Whether this node stands by, and could judge the whole fleet, because it has the owner's groups. */
 static bool has_groups_of(const struct hw_app *a, const char *owner)
 {
 	const struct hw_cluster_forms *f = forms_of(a);

@@ -99,7 +99,7 @@ static void print_publisher_id(const struct hw_app *a, const char *node, char *b
 	snprintf(buf, cap, "%s-%s-pub", a->start->mqtt.client_id_prefix, node);
 }
 
-/* Writes the client ids, that of the publisher first. `all`: also those of the other connections. */
+/* Writes the client id of the publisher. With `all`, also writes the client ids of the other connections. */
 static void write_client_ids(const struct hw_app *a, bool all, struct hw_json *j)
 {
 	const struct hw_settings *c = a->start;

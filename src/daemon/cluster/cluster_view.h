@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The cluster as it is shown: the nodes and their states, and the partitions of each. Built on request. */
+/* What is shown of the cluster: the nodes, their states, and the partitions that each node owns. Built on request. */
 #ifndef HW_CLUSTER_VIEW_H
 #define HW_CLUSTER_VIEW_H
 

@@ -59,8 +59,8 @@ static bool find_missing(const char *id, const char *text, const char *end, cons
 	return false;
 }
 
-/* Finds the first {name} in the template that is missing in `id`. Unless `all` is set, {id} may be missing there: in a
- * filter it then acts like a `+`. */
+/* Finds the first {name} in the template that is missing in `id`. Without `all`, a missing {id} is allowed: in a filter
+ * it acts like a `+`. */
 static bool find_unused(const char *text, const char *end, const char *id, bool all, const char **name, size_t *len)
 {
 	bool several;

@@ -25,7 +25,7 @@ bool hw_names_any(const char *text);
 /* Whether a template, up to `end`, has this name. */
 bool hw_names_has(const char *text, const char *end, const char *name, size_t len);
 
-/* Whether the names in a template do not match the names in the id. If so, writes the reason to `why`. For filters,
+/* Returns true, with the reason in `why`, if the names in a template do not match the names in the id. For filters,
  * `id` also contains the names of the parents. */
 bool hw_names_wrong(const char *text, const char *id, enum hw_names_of of, char *why, size_t cap);
 

@@ -132,7 +132,8 @@ static void check_names(struct hw_conf_draft *d, const char *names)
 	hw_conf_draft_require(d, !wrong, "http", "names", "names", why);
 }
 
-/* Refuses API tokens without TLS if the address is not loopback, because others on the network could read them. */
+/* Refuses API tokens without TLS if the address is not loopback, because other machines on the network could read the
+ * tokens. */
 static void check_http(struct hw_conf_draft *d, const struct hw_settings *c)
 {
 	hw_conf_draft_require(d, !*c->http_tls_cert || *c->http_tls_key, "http", "tls_cert", "tls_key",
@@ -252,8 +253,8 @@ static void check_list(struct hw_conf_draft *d, struct hw_conf_origins *origins,
 			check_template(d, lines[i], key, list[i], kind, id, names);
 }
 
-/* Returns filter i. Counts through the filters of all lists, so that each filter's names can be compared with those
- * of the other filters. */
+/* Returns filter i of all lists of the group, so that the names of each filter can be compared with the names of each
+ * other filter. */
 static const char *filter_at(const struct hw_settings_group *g, size_t i)
 {
 	return i < g->n_heartbeat ? g->heartbeat[i] : g->goodbye[i - g->n_heartbeat];

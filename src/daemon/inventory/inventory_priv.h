@@ -62,7 +62,7 @@ size_t hw_inventory_json(const struct hw_app *a, uint32_t i, char json[HW_ENTRY_
 
 /* inventory.c */
 /* Passes a transition of an expected id to the clients of the event stream. `at`: the offset of its entry in
- * device:events. If there are several nodes, each of them reads the transition there. */
+ * device:events. With several nodes, each node reads the transition in device:events. */
 void hw_inventory_publish(struct hw_app *a, struct hw_id id, enum hw_state state, enum hw_reason reason,
                           int64_t time_ms, struct hw_stream_id at);
 /* Asks for a step of the work in the next turn. */
@@ -84,7 +84,8 @@ void hw_inventory_retry_restarts(struct hw_app *a);
 int hw_inventory_file_open(struct hw_app *a, const char *path);
 /* Marks the entry of this id: the next flush writes the entry as it is then. */
 int hw_inventory_file_write(struct hw_app *a, struct hw_id id);
-/* Writes the entries, also those that could not be written before. After that, nothing is lost if this process ends. */
+/* Writes the marked entries, and entries whose earlier write failed. After success, nothing is lost if this process
+ * ends. */
 int hw_inventory_file_flush(struct hw_app *a);
 void hw_inventory_file_close(struct hw_app *a);
 

@@ -3,8 +3,8 @@
  * Removes retained statuses that are out of date, because their devices have moved to other topics. Without a store,
  * the next run would adopt them: a device would be in its old group, and a forgotten device would be known again.
  *
- * An old status is removed when the broker has acknowledged the device's present one, so a crash between the two loses
- * no state. At most OLD_TOPICS_MAX topics wait; further ones keep their statuses, and the log says so.
+ * An old status is removed when the broker has acknowledged the device's present status, so a crash between the two
+ * loses no state. At most OLD_TOPICS_MAX topics wait. Further topics keep their old statuses, and this is logged.
  */
 #ifndef HW_DAEMON_OLD_TOPICS_H
 #define HW_DAEMON_OLD_TOPICS_H

@@ -107,8 +107,8 @@ struct hw_retained_sink {
 	uint64_t next_publish_id;
 	unsigned in_flight;
 
-	bool sweeping, all; /* sweeping: messages are published again; all: those of all devices, and not only those
-	                     * in `swept` */
+	bool sweeping, all; /* sweeping: messages are published again; all: the messages of all partitions, not only of
+	                       the partitions in `swept` */
 	struct hw_partitions swept;
 	bool again;                   /* another sweep follows ... */
 	struct hw_partitions waiting; /* ... for these partitions */

@@ -137,8 +137,8 @@ static void on_nodes(void *arg, bool any, uint64_t hash)
 
 /* --- another monitor ---------------------------------------------------------------------------------------------- */
 
-/* Called when a check for monitors has ended. A node checks once more after it has joined. So if a node and a
- * monitor start at the same time, one of them finds the other. */
+/* Called when a check for monitors has ended. After the first check a node joins, and then it checks once more. So if a
+ * node and a single monitor start at the same time, one of the two finds the other. */
 static void monitors_known(struct hw_app *a)
 {
 	if (!a->guard->monitors)

@@ -39,7 +39,7 @@ static void on_confirmed(void *arg, struct hw_ref ref, uint64_t seq)
 	settle(a, ref, seq);
 }
 
-/* Called when a device's state will not be written, also for devices that were not pending: a sweep of the store
+/* Called when a device's state will not be written. The write may not have been pending, because a sweep of the store
  * also visits devices of other nodes. */
 static void on_dropped(void *arg, struct hw_ref ref, uint64_t seq)
 {

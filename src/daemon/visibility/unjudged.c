@@ -36,7 +36,7 @@ static void report(struct hw_app *a, size_t g, uint32_t n)
 		       group->name, n, n == 1 ? "" : "s");
 }
 
-/* Logs once for each group when it has unjudged devices, and once when it has none any more. */
+/* Logs once when a group gets unjudged devices, and once when it has no more. */
 static void report_changes(struct hw_app *a)
 {
 	size_t n = hw_monitor_groups(a->monitor)->n;

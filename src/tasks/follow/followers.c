@@ -262,7 +262,7 @@ static void match_key(const struct hw_followers *t, const struct match *m, enum 
 	}
 }
 
-/* Finds the followers with this key: those of the device's group, and those of any group. */
+/* Finds the followers with this key whose filter has no group, and then those whose filter has the device's group. */
 static void match_name(const struct hw_followers *t, const struct match *m, enum kind kind, struct hw_text name)
 {
 	match_key(t, m, kind, name, none);

@@ -358,8 +358,8 @@ bool hw_tasks_broker_has_ended(struct hw_tasks_broker *b)
 
 /* --- subscriptions ------------------------------------------------------------------------------------------------ */
 
-/* Whether another filter covers that of `l`. If so, the filter of `l` is not subscribed, because a broker may send a
- * message twice that matches both. */
+/* Whether another filter covers the filter of `l`. If so, this instance does not subscribe to the filter of `l`,
+ * because a broker may send a message that matches both filters twice. */
 static bool is_covered(const struct hw_tasks_broker *b, const struct listener *l)
 {
 	for (const struct listener *o = b->listeners; o; o = o->next)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The calls of the scripts: builds their arguments and reads their answers. A call has up to HW_TASK_CALL_ITEMS items
- * (a page has none). It is atomic, and may be repeated if its answer was lost. README describes the order of calls.
+ * (a page has none). A call is atomic, and may be repeated if its answer was lost. README describes the order of calls.
  *
  * - hw_tasks_begin(&eval, &rules, hw_schedule_latest_ms(schedule, now));
  * - hw_tasks_put_submission(&eval, &submission); for each item

@@ -375,8 +375,8 @@ static void on_nodes(void *arg, const redisReply *reply)
 	hw_schedule_instances(s->app->schedule, names, n, self);
 }
 
-/* Counts the members of task:nodes that were removed because their times are in the future. If they were not removed,
- * they would stay for ever and keep their ranks. */
+/* Counts the members of task:nodes that were removed because their times are in the future. A member with such a time
+ * would stay for ever and keep its rank. */
 static void on_ahead_removed(void *arg, const redisReply *reply)
 {
 	struct hw_tasks_store *s = arg;

@@ -92,7 +92,8 @@ uint32_t hw_schedule_receiver(const char *name, size_t len);
  */
 void hw_schedule_put(struct hw_schedule *s, struct hw_mono now, struct hw_task_id task, uint32_t receiver,
                      int64_t due_ms);
-/* Called when a task has ended, so that it is not tried again. Optional: the answer to a claim would show the same. */
+/* Called when a task has ended, so that it is not tried again. The call is optional, because the answer to a claim also
+ * shows that the task has ended. */
 void hw_schedule_drop(struct hw_schedule *s, struct hw_task_id task);
 
 /* --- orders ------------------------------------------------------------------------------------------------------- */
