@@ -156,6 +156,21 @@ def test_a_wrong_p_is_right_after_the_next_status(env):
     wait_until(lambda: int(env.hash("z")["seq"]) < env.published(), 10, "P to be written again")
 
 
+def test_a_p_that_was_only_read_is_written_again_when_redis_is_emptied(env):
+    """Then a later crash loses no status either: the first run changed P, and the second has only read it."""
+    env.own_redis()
+    d = env.daemon(timeout="1h", mqtt=RATE_0)
+    env.beat("a")
+    wait_until(lambda: d.status()["owed"] == 0 and int((env.hash("a") or {"seq": 1e15})["seq"]) < env.published())
+    d.stop()
+    d.start()
+    d.wait_seeing()
+    p = env.published()
+    env.redis.flushall()
+    wait_until(lambda: env.hash("a"), 20, "the device to be written again")
+    wait_until(lambda: env.published() == p, what="P to be written again")
+
+
 def test_with_a_p_that_is_no_number_each_status_is_published(env):
     """Without a right P, the broker may lack any status."""
     env.own_broker(persistence=True)

@@ -220,7 +220,7 @@ void hw_app_published_found(struct hw_app *a, const uint64_t *p)
 		hw_generations_found(g, p[k]);
 		if (p[k] != HW_PUBLISHED_UNKNOWN)
 			hw_partitions_add(&b->found, k);
-		if (g->p != p[k])
+		if (g->p != HW_PUBLISHED_UNKNOWN) /* also if it is the same: Redis may be emptied later */
 			hw_redis_write_published(a->redis, k, g->p);
 	}
 }
