@@ -165,9 +165,8 @@ START_TEST(test_news_go_before_what_is_sent_again)
 }
 END_TEST
 
-START_TEST(test_everybody_is_told_again)
+static void expect_each_once(void)
 {
-	hw_retained_republish(&pending, w->now.mono.ns / MS);
 	for (int k = 0; k < 2 * DEVICES / ROOM && (pending.sweeping || !hw_retained_idle(&pending)); k++)
 		go_on();
 	ck_assert(!pending.sweeping && hw_retained_idle(&pending));
@@ -175,6 +174,12 @@ START_TEST(test_everybody_is_told_again)
 		if (!told[i] || times_told(i) != 1)
 			ck_abort_msg("device %u was told %zu times", i, times_told(i));
 	ck_assert_uint_eq(pending.pending, 0);
+}
+
+START_TEST(test_everybody_is_told_again)
+{
+	hw_retained_republish(&pending, w->now.mono.ns / MS);
+	expect_each_once();
 }
 END_TEST
 
@@ -411,6 +416,53 @@ START_TEST(test_what_never_came_into_the_line_is_given_up_too)
 }
 END_TEST
 
+/* With republish_rate = 0. */
+static void refuse_all(void)
+{
+	pending.sweep.rate = 0;
+	owe_all();
+	while (!hw_retained_idle(&pending)) {
+		while (publisher.acked < publisher.n)
+			hw_retained_refused(&pending, publisher.publish_id[publisher.acked++], w->now.mono.ns / MS);
+		go_on();
+	}
+	ck_assert_uint_eq(pending.pending, DEVICES);
+	publisher.n = publisher.acked = 0;
+}
+
+START_TEST(test_without_a_rate_what_was_refused_is_published_again)
+{
+	struct hw_partitions unswept;
+	const struct hw_ref first = hw_registry_ref(hw_monitor_registry(w->m), 0);
+	refuse_all();
+	hw_retained_release(&pending, first, w->now.mono.ns / MS);
+	while (!hw_retained_idle(&pending))
+		go_on();
+	ck_assert_uint_eq(pending.pending, DEVICES - 1);
+	hw_retained_republish(&pending, w->now.mono.ns / MS);
+	unswept = hw_retained_unswept(&pending);
+	ck_assert(!hw_partitions_any(&unswept));
+	ck_assert_int_eq(hw_retained_wait_ms(&pending), 10);
+	expect_each_once();
+}
+END_TEST
+
+START_TEST(test_without_a_rate_what_was_refused_is_given_up_with_its_partition)
+{
+	const struct hw_partitions none = {{0}};
+	refuse_all();
+	give_away(HW_ROLE_WATCHES);
+	hw_retained_republish_of(&pending, &none, w->now.mono.ns / MS);
+	for (int k = 0; k < DEVICES && pending.sweeping; k++)
+		go_on();
+	ck_assert_uint_eq(publisher.n, 0);
+	for (uint32_t i = 0; i < DEVICES; i++)
+		ck_assert_int_eq(dropped[i], is_given_away(i));
+	hw_retained_republish(&pending, w->now.mono.ns / MS);
+	expect_only_ours();
+}
+END_TEST
+
 /* --- the fence at the broker ------------------------------------------------------ */
 
 static bool fence_is_open;
@@ -526,6 +578,8 @@ int main(void)
 	tcase_add_test(t, test_what_is_owed_is_counted_by_partition);
 	tcase_add_test(t, test_what_is_given_up_is_reaped);
 	tcase_add_test(t, test_what_never_came_into_the_line_is_given_up_too);
+	tcase_add_test(t, test_without_a_rate_what_was_refused_is_published_again);
+	tcase_add_test(t, test_without_a_rate_what_was_refused_is_given_up_with_its_partition);
 	suite_add_tcase(s, t);
 	t = tcase_create("fence");
 	tcase_add_checked_fixture(t, begin_fenced, end);

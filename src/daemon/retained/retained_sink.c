@@ -280,7 +280,8 @@ static void pump_line(struct hw_retained_sink *s, struct hw_now now, unsigned *b
 
 static bool is_swept(const struct hw_retained_sink *s, const struct hw_device *d)
 {
-	return hw_monitor_owns(s->m, d) && (s->all || hw_partitions_has(&s->swept, hw_device_partition(d)));
+	return hw_monitor_owns(s->m, d) && (s->all || hw_partitions_has(&s->swept, hw_device_partition(d))) &&
+	       (s->sweep.rate > 0 || hw_device_noted(d, s->kind->pending));
 }
 
 /* Ends a sweep, and begins the next one if one waits. */
@@ -300,7 +301,8 @@ static void pump_sweep(struct hw_retained_sink *s, struct hw_now now)
 	const struct hw_registry *r = hw_monitor_registry(s->m);
 	uint32_t bound = hw_registry_bound(r);
 	refill(&s->sweep, now);
-	for (int n_checked = 0; n_checked < SWEEP_CHECKS && s->sweep.credit >= 1 && s->fresh.n < SWEEP_QUIET;
+	for (int n_checked = 0;
+	     n_checked < SWEEP_CHECKS && (s->sweep.rate == 0 || s->sweep.credit >= 1) && s->fresh.n < SWEEP_QUIET;
 	     n_checked++) {
 		if (s->sweep_at >= bound && !next_sweep(s))
 			return;
@@ -333,7 +335,7 @@ static void pump_sweep(struct hw_retained_sink *s, struct hw_now now)
 struct hw_partitions hw_retained_unswept(const struct hw_retained_sink *s)
 {
 	struct hw_partitions set = s->cut;
-	for (unsigned k = 0; k < HW_PARTITIONS / 64; k++) {
+	for (unsigned k = 0; k < HW_PARTITIONS / 64 && s->sweep.rate > 0; k++) {
 		if (s->sweeping)
 			set.bits[k] |= s->all ? UINT64_MAX : s->swept.bits[k];
 		if (s->again)
@@ -351,8 +353,6 @@ void hw_retained_end_sweeps(struct hw_retained_sink *s)
 /* Begins a new sweep at the first record. A sweep that is running ends. */
 static void begin_sweep(struct hw_retained_sink *s, bool all, int64_t now_ms)
 {
-	if (s->sweep.rate <= 0)
-		return;
 	s->sweeping = true;
 	s->all = all;
 	s->again = false;
@@ -407,7 +407,7 @@ int64_t hw_retained_wait_ms(const struct hw_retained_sink *s)
 	bool paced = (s->fresh.n > 0 || s->retry > 0) && s->line.rate > 0;
 	if (!s->sweeping && !paced)
 		return -1;
-	int64_t wait = 1000 / (paced ? s->line.rate : s->sweep.rate);
+	int64_t rate = paced ? s->line.rate : s->sweep.rate, wait = rate > 0 ? 1000 / rate : 0;
 	/* At least 10 ms: a wake-up for a single message would cost more than the message. */
 	return wait > 10 ? wait : 10;
 }

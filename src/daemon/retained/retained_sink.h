@@ -114,7 +114,7 @@ struct hw_retained_sink {
 	struct hw_partitions waiting; /* ... for these partitions */
 	struct hw_partitions cut;     /* partitions that hw_retained_end_sweeps() left unswept */
 	uint32_t sweep_at;
-	struct hw_retained_pace sweep; /* rate 0: never */
+	struct hw_retained_pace sweep; /* rate 0: a sweep publishes only pending messages, without a limit */
 
 	uint64_t pending; /* number of devices whose message is pending */
 	/* Borrowed: how many messages are pending in each partition, an array of HW_PARTITIONS. NULL: not counted. */
@@ -132,7 +132,8 @@ void hw_retained_add(struct hw_retained_sink *s, uint32_t index);
 /* Puts a pending device into the line. Returns 0, or -ENOMEM: the device then stays pending until the next
  * hw_retained_republish(). */
 int hw_retained_release(struct hw_retained_sink *s, struct hw_ref device, int64_t now_ms);
-/* Called after a connect. Makes the messages of all devices pending again, and publishes them at a limited rate. */
+/* Called after a connect, and while messages are refused. Makes the messages of all devices pending again, and
+ * publishes them at a limited rate. With rate 0, publishes again those that are pending. */
 void hw_retained_republish(struct hw_retained_sink *s, int64_t now_ms);
 
 /* Called after the unclean end of a predecessor. Publishes again, like hw_retained_republish(), the messages of the
@@ -143,7 +144,7 @@ void hw_retained_republish_of(struct hw_retained_sink *s, const struct hw_partit
 /* A stop begins: ends all sweeps. */
 void hw_retained_end_sweeps(struct hw_retained_sink *s);
 /* Returns the partitions that no sweep has finished, or, if no sweep runs, those that had not been swept when the
- * last one ended. */
+ * last one ended. With rate 0: none. */
 struct hw_partitions hw_retained_unswept(const struct hw_retained_sink *s);
 
 /* Tries the held messages again, because they may now be sent, or belong to another node. */
