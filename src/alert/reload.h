@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Reloads the configuration: receivers, silences and the rules of [alert] take effect at once, the rest at a restart.
- */
+/* Reloads the configuration: receivers, silences and the rules of [alert] take effect at once, other settings at a
+ * restart. */
 #ifndef HW_ALERT_RELOAD_H
 #define HW_ALERT_RELOAD_H
 

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* See turn.h. A turn visits at most STEPS x HW_INCIDENT_STEP devices and incidents; the rest follows in the next one.
- */
+/* See turn.h. A turn visits at most STEPS x HW_INCIDENT_STEP devices and incidents; the next turn visits the others. */
 #include "alert/turn.h"
 
 #include <event2/event.h>

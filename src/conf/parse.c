@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Parses lines. Each line is read and its comment removed. The rest is a section header, a "key = value", or an error
- * with the line's number.
+ * Parses lines. Each line is read and its comment removed. What remains is a section header, a "key = value", or an
+ * error with the line's number.
  *
  * Memory: one line, whatever the size of the file. Time: linear in the file, except for finding a named section.
  */
@@ -290,7 +290,7 @@ static char *strip(struct raw *r, unsigned line)
 	return r->text + 3;
 }
 
-/* Returns the struct and the origins of the current named section, or those of the program. */
+/* Returns the struct of the current named section, or the program's struct. *origins: the origins of its keys. */
 static void *place(struct reading *r, struct hw_conf_origins **origins)
 {
 	struct hw_conf_draft *d = r->draft;

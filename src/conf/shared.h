@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The sections that several programs read: [mqtt], [store] and [redis]. There is a struct and the table rows for each.
- * Every program accepts all keys of a section, including those that it does not use, because the file is shared.
+ * The sections that several programs read: [mqtt], [store] and [redis]. Each section has a struct and rows of a table
+ * here. Every program accepts all keys of a section, including those that it does not use, because the file is shared.
  *
  * Strings are owned and never NULL ("": not set). Durations are milliseconds.
  */

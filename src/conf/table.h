@@ -81,7 +81,7 @@ struct hw_conf_draft;
 
 struct hw_conf_table {
 	const struct hw_conf_option
-		*options; /* the options of one section stand together; those of named sections stand last */
+		*options; /* the options of one section stand together; the options of named sections come last */
 	size_t n_options;
 	size_t size; /* size of the program's struct, which begins with a struct hw_conf_head */
 	struct hw_conf_named named[HW_CONF_KINDS_MAX]; /* a kind of NULL ends the list */

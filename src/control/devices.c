@@ -121,7 +121,7 @@ static void write_parents(struct hw_json *j, const struct hw_monitor *m, const s
 }
 
 /*
- * Writes a transition. Timeout, source, name, labels and note are those of the device now. For a forgotten device
+ * Writes a transition. Timeout, source, name, labels and note are the device's present ones. For a forgotten device,
  * timeout and source are left out. `node` is the node that made the transition.
  */
 void hw_write_event(struct hw_json *j, const struct hw_control *c, const struct hw_event *e)

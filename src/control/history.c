@@ -34,7 +34,7 @@ struct hw_history {
 	uint64_t n;              /* number of items ever added; the last HW_HISTORY of them are kept */
 	char own[HW_ID_MAX + 1]; /* this node: items of this node wait here */
 	bool cut;                /* the stream has older entries, or may have */
-	int64_t gave_way_ms;     /* the latest time of those items that were overwritten before they got an id */
+	int64_t gave_way_ms;     /* the latest time of an item that was overwritten before it got an id */
 };
 
 struct hw_history *hw_history_new(bool cut)
@@ -230,7 +230,7 @@ static const char *read_limit(struct evhttp_request *req, unsigned *limit)
 	return why;
 }
 
-/* Writes transitions, the newest first. With `id`, writes only those of that device. */
+/* Writes transitions, the newest first. With `id`, writes only the transitions of that device. */
 static void serve(struct hw_control *c, struct evhttp_request *req, const char *id, size_t len)
 {
 	const struct hw_history *h = c->history;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The daemon as a whole: /v1/status, /v1/groups, /v1/overview, /v1/wheel, /healthz, /readyz, /metrics. It reads the
- * core's counters; the daemon provides the rest. Cost: /metrics has a few lines for each group.
+ * The daemon as a whole: /v1/status, /v1/groups, /v1/overview, /v1/wheel, /healthz, /readyz, /metrics. These routes
+ * read the core's counters; the daemon provides the other values. Cost: /metrics has a few lines for each group.
  */
 #include <event2/buffer.h>
 #include <event2/http.h>

@@ -116,8 +116,8 @@ struct hw_history *hw_history_new(bool cut);
 void hw_history_free(struct hw_history *h);
 /* Adds a transition, overwriting the oldest. Does nothing if there is no memory. */
 void hw_history_append(struct hw_history *h, const struct hw_event *e);
-/* Adds a transition that the store has returned. If the history has a transition with this device and seq already,
- * that one gets the stream id. */
+/* Adds a transition that the store has returned. If the history already has a transition with this device and seq,
+ * gives it the stream id. */
 void hw_history_add(struct hw_history *h, const struct hw_event *e);
 /* ... that waits for its stream id. */
 void hw_history_await(struct hw_history *h, const struct hw_event *e);

@@ -25,7 +25,7 @@ struct hw_board_row {
 	cJSON *device; /* owned */
 };
 
-/* One change: the transitions of a group to the same state, each within a second of the one before. */
+/* One change: the transitions of a group to the same state, each at most a second after the previous transition. */
 struct hw_board_change {
 	char state[16], reason[16], group[64];
 	char *id;                  /* owned; the last device */

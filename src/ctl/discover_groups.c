@@ -23,8 +23,8 @@
 
 struct decider {
 	struct hw_finding *f;
-	uint32_t *topics, *begin; /* the topics in the order of their templates: those of template i begin at
-	                           * topics[begin[i]] */
+	uint32_t *topics, *begin; /* the topics in the order of their templates; the topics of template i begin at
+	                             topics[begin[i]] */
 	struct hw_keymap own;     /* prefixes that have topics of their own */
 	float *together; /* for each template: the share of messages that arrived together with another message of the
 	                    same outer value */

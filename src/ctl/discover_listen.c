@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * See discover_listen.h. One thread and one connection, which is a link like those of the daemon's readers
- * (mqtt/link.h), with the same limits and error texts. If possible, QoS 0 messages are read without the library
- * (mqtt/ahead.h).
+ * See discover_listen.h. One thread and one connection: a link (mqtt/link.h) as the daemon's readers have, with the
+ * same limits and error texts. If possible, QoS 0 messages are read without the library (mqtt/ahead.h).
  */
 #include "ctl/discover_listen.h"
 

@@ -39,7 +39,7 @@ static const char *count_paint(const struct hw_ctl *ctl, const cJSON *s, enum hw
 	return hw_paint(&ctl->screen, hw_words_true(s, "blind") ? HW_DIM : paint);
 }
 
-/* Prints a bar across the terminal: the online part of the fleet, and the rest. */
+/* Prints a bar across the terminal: the online part and the offline part of the fleet. */
 static void print_bar(const struct hw_ctl *ctl, const cJSON *s)
 {
 	int64_t online = hw_member_int(s, "online"), all = hw_member_int(s, "devices");

@@ -22,7 +22,7 @@ __attribute__((format(printf, 6, 7))) int hw_top_putf(const struct hw_top_view *
                                                       attr_t attributes, const char *format, ...);
 /* Fills a line with one colour. */
 void hw_top_fill(int y, int x, int width, attr_t attributes);
-/* Writes those of the texts that fit completely. Returns the next column. */
+/* Writes each text that fits completely. Returns the next column. */
 int hw_top_put_whole(const struct hw_top_view *f, int y, int x, attr_t attributes, const char *const *texts, size_t n);
 /* Writes the first line of a part: its title, and a remark on the right. */
 void hw_top_heading(const struct hw_top_view *f, struct hw_top_box b, const char *title, const char *remark);

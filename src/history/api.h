@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The routes of heartwheel-history's socket. The query worker answers reports; the loop answers the rest at once. */
+/* The routes of heartwheel-history's socket. The query worker answers reports; the loop answers other requests at
+ * once. */
 #ifndef HW_HISTORY_API_H
 #define HW_HISTORY_API_H
 

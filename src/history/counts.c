@@ -16,8 +16,8 @@
 struct reading {
 	struct hw_sql *sql;
 	const struct hw_report_asked *a;
-	struct hw_count *at; /* the differences between a sample and the one before; until sum_up() subtracts the
-	                      * devices that are down, `online` counts all known devices */
+	struct hw_count *at; /* the difference of each sample from the previous sample; `online` counts all known
+	                        devices, until sum_up() subtracts the devices that are down */
 	size_t n;
 	struct hw_spans seen, missing;
 	int rc; /* result of a callback */

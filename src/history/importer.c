@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * See importer.h. Invariant: the importer's offset of a stream is the one that SQL returned, or the one of the
+ * See importer.h. Invariant: the importer's offset of a stream is the offset that SQL returned, or that of the
  * importer's last successful commit. After any SQL failure, the importer reconnects and reads the offsets from SQL. So
  * if the answer to a COMMIT was lost, the importer learns whether the batch was written.
  */

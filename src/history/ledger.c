@@ -114,8 +114,8 @@ int hw_ledger_offset_parse(const char *text, size_t len, struct hw_stream_id *ou
 	return hw_stream_id_parse(text, len, out);
 }
 
-/* Whether a stored offset can be used: its text is the one that hw_ledger_offset_text() writes, and its count is
- * possible. hw_ledger_move() compares the texts, so it would never find a row with another text. */
+/* Whether a stored offset can be used: its text is as hw_ledger_offset_text() writes it, and its count is possible.
+ * hw_ledger_move() compares the texts, so it would never find a row with another text. */
 static bool is_offset(const char *at, size_t len, const struct hw_stream_cursor *p)
 {
 	char text[HW_STREAM_ID_TEXT];

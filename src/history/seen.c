@@ -13,7 +13,7 @@ struct reading {
 	bool sees;       /* at last_ms, no node was blind */
 };
 
-/* Adds the times in which a node saw the fleet, less those in which the same node was blind. */
+/* Adds the times in which a node saw the fleet, less the times in which this node was blind. */
 static int end_node(struct reading *r)
 {
 	hw_spans_order(&r->saw);

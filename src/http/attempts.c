@@ -9,7 +9,7 @@ void hw_attempts_key(const unsigned char address[HW_IP_BYTES], unsigned char fro
 	memcpy(from, address, HW_IP_BYTES);
 	if (!hw_ip_is_four(address))
 		memset(from + 8, 0, 8); /* The first 8 bytes of an IPv6 address are the customer's network; the customer
-		                           chooses the rest. */
+		                           chooses the other bytes. */
 }
 
 static bool is_old(const struct hw_attempt *a, int64_t now_ms)

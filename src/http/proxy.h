@@ -22,7 +22,7 @@ struct hw_proxy;
 #define HW_PROXY_MAX       64 /* open requests; a further request gets 503 */
 #define HW_PROXY_READS_MAX 48 /* open GET requests */
 #define HW_PROXY_HTTP_MAX                                                                                              \
-	40                   /* open GET requests of [http] listen; the rest of HW_PROXY_READS_MAX is for the unix     \
+	40                   /* open GET requests of [http] listen; what remains of HW_PROXY_READS_MAX is for the unix \
 	                      * socket */
 #define HW_PROXY_USER_MAX 16 /* open GET requests of one user of [http] listen */
 #define HW_PROXY_WAITING  (256 * 1024)

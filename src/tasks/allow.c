@@ -26,8 +26,8 @@ static bool split(const char *text, struct hw_text parts[PARTS])
 	return text[strspn(text, " \t")] == '\0';
 }
 
-/* Matches a text with a pattern in which `*` stands for any text. If the rest of the pattern does not match, the
- * last `*` takes one more byte. The cost is at most the pattern's length times the text's. */
+/* Matches a text with a pattern in which `*` stands for any text. If the part after the last `*` does not match, this
+ * `*` takes one more byte. The cost is at most the pattern's length times the text's. */
 static bool matches(struct hw_text pattern, struct hw_text text)
 {
 	size_t p = 0, t = 0, star = SIZE_MAX, taken = 0;

@@ -53,7 +53,7 @@ static const char *url_of(const struct hw_poster *p, size_t *len)
 	return url;
 }
 
-/* Posts the next batch. If there is no memory, the rest of this minute's alerts is not posted. */
+/* Posts the next batch. If there is no memory, this minute's further alerts are not posted. */
 static void post(struct hw_poster *p)
 {
 	struct hw_sender *s = p->sender;

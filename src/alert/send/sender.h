@@ -86,8 +86,8 @@ struct hw_job *hw_job_add(struct hw_sender *s, const char *key, const char *json
 void hw_jobs_turn(struct hw_sender *s);
 /* Schedules hw_jobs_turn(). */
 void hw_jobs_schedule(struct hw_sender *s);
-/* Begins the next try at once: of all messages that wait for a try, or (`held_alone`) only of those that wait for
- * the lease. */
+/* Begins the next try of all messages that wait for a try at once. `held_alone`: only of the messages that wait for the
+ * lease. */
 void hw_jobs_retry(struct hw_sender *s, bool held_alone);
 /* Drops all messages, and records this in their entries (past.h). Returns how many, without tests. */
 size_t hw_jobs_drop(struct hw_sender *s);

@@ -330,7 +330,7 @@ size_t hw_senders_waiting(const struct hw_senders *s)
 	return n;
 }
 
-/* Writes scheme, host and port of each server; the rest of a URL may be a secret. */
+/* Writes scheme, host and port of each server, because other parts of a URL may be secret. */
 static void show_target(const struct hw_sender *s, struct hw_json *j)
 {
 	char text[HW_RECEIVER_URL_MAX + 1] = "";

@@ -10,9 +10,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* The most items of a commit: a quarter of a second of Redis' time, if all are incidents. If there are more, the next
- * commits write the rest, and messages are made only after that. If heartwheel-alert crashes between these commits, the
- * next load repairs the state. */
+/* The most items of a commit: a quarter of a second of Redis' time, if all are incidents. If there are more items, the
+ * next commits write them, and messages are made only after that. If heartwheel-alert crashes between these commits,
+ * the next load repairs the state. */
 #ifndef HW_ALERT_ITEMS_MAX /* a test has a smaller one */
 #define HW_ALERT_ITEMS_MAX 20000
 #endif

@@ -73,8 +73,8 @@ static int drop_covered(struct wanted *w)
 }
 
 /* Decides for each filter whether the broker keeps the retain flag of new messages. If retained messages of a topic are
- * requested, the flag marks the old messages there, so new messages must come without it. So a filter that overlaps
- * with such a topic does not request the flag. */
+ * requested, the flag marks the old messages of the topic, so new messages must come without the flag. A filter that
+ * overlaps with such a topic does not request the flag. */
 static int ask_for_flags(struct wanted *w)
 {
 	struct hw_filter_index history = {0};
@@ -190,7 +190,7 @@ static size_t add_whiles(const struct hw_app *a, struct hw_mqtt_filter *filters,
 	return o.n;
 }
 
-/* Chooses the filters of the readers other than 0, out of those of reader 0. */
+/* Chooses, from the filters of reader 0, the filters of the other readers. */
 static void choose_shared(struct hw_app_filters *f)
 {
 	for (size_t k = 0; k < f->n; k++)

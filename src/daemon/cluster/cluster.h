@@ -117,9 +117,9 @@ bool hw_app_cluster_reread(struct hw_app *a, bool keeps);
 bool hw_app_cluster_reread_device(struct hw_app *a, struct hw_id id);
 /* Called when the loader has read the whole store. Returns whether this was not the first load. */
 bool hw_app_cluster_reloaded(struct hw_app *a, bool complete);
-/* Called when the connection that reads the devices' hashes is new. The connection that reads the stream may already
- * have changed to another Redis before. The hashes that were read since may be those of the previous Redis. So they are
- * then read again. */
+/* Called when the connection that reads the devices' hashes is new. If the connection that reads the stream had already
+ * changed to another Redis, the hashes that were read since may be those of the previous Redis. They are then read
+ * again. */
 void hw_app_cluster_linked(struct hw_app *a);
 /* The store was found empty. */
 void hw_app_cluster_emptied(struct hw_app *a);

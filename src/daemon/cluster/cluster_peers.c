@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* See cluster_peers.h. Cost: each presence is parsed, and its claims are compared with those known before, partition
- * by partition. A node publishes a presence when its claims change. */
+/* See cluster_peers.h. Cost: each presence is parsed, and its claims are compared with the node's earlier claims,
+ * partition by partition. A node publishes a presence when its claims change. */
 #include "cluster_peers.h"
 
 #include <errno.h>

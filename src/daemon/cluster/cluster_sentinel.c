@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * See cluster_sentinel.h. A Sentinel's answer counts for 3/5 of a lease from its request. After a network split, a node
- * needs more time than that to find another node silent. For readiness, older answers count too, so that one late
- * answer does not change the preferred owner.
+ * See cluster_sentinel.h. A Sentinel's answer counts until 3/5 of a lease after its request. After a network split, a
+ * node needs longer to find another node silent. For readiness, older answers count too, so that one late answer does
+ * not change the preferred owner.
  */
 #include "cluster_sentinel.h"
 

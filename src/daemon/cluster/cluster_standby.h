@@ -46,7 +46,7 @@ struct hw_cluster_standby {
 /*
  * Whether this node could take over. A barrier must have come back recently: a connection without traffic may seem open
  * for minutes after it broke. A node may have given up the fleet because it never received a message, for example for
- * lack of a right. It is then not ready for an hour, as long as another node is.
+ * lack of a right. Such a node is not ready for an hour, as long as another node is ready.
  */
 bool hw_app_standby_ready(struct hw_app *a, struct hw_now now);
 /* Whether a group was deaf when this node last gave the fleet up. A reload or a restart clears this. */

@@ -68,7 +68,7 @@ void hw_app_cluster_json(struct hw_app *a, struct hw_now now, const struct hw_no
  * stays known. If there was no such entry, the id is built with this node's prefix. */
 void hw_app_cluster_publisher_id(struct hw_app *a, const char *node, char *buf, size_t cap);
 
-/* Returns the totals of this daemon and of those that ran before it in this process. */
+/* Returns the totals of this daemon and of the earlier daemons in this process. */
 void hw_app_cluster_totals(const struct hw_app *a, struct hw_cluster_totals *out);
 
 #endif

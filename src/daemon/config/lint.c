@@ -16,8 +16,8 @@ struct lint {
 	struct hw_groups groups; /* one for each group of the file, in its order */
 	void (*report)(void *arg, const struct hw_settings_group *g, const char *text);
 	void *arg;
-	/* The filters of earlier groups for topics that those groups take or ignore, each with the group's index in the
-	 * file. A filter with {name...} before its last level covers only itself, so its text is in `texts`. */
+	/* The filters by which earlier groups take or ignore topics, each with its group's index in the file. A filter
+	 * with {name...} before its last level covers only itself, so its text is in `texts`. */
 	struct hw_filter_index earlier, texts;
 	struct covering *by; /* one for each group of the file */
 };

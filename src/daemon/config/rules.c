@@ -221,7 +221,7 @@ static void check_learning(struct hw_conf_draft *d, struct hw_settings_group *g,
 		              hw_conf_duration_format(g->timeout_max_ms, most, sizeof(most)));
 }
 
-/* Checks a template by itself, and then compares its names with those of the id. Returns whether the template is
+/* Checks a template by itself, and then compares its names with the names in the id. Returns whether the template is
  * valid. */
 static bool check_template(struct hw_conf_draft *d, unsigned line, const char *key, const char *text,
                            enum template kind, const char *id, enum hw_names_of names)

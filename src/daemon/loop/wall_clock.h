@@ -21,7 +21,7 @@ int hw_app_wall_clock_new(struct hw_app *a);
 void hw_app_wall_clock_tick(struct hw_app *a);
 /* Returns the time by the trusted clock. */
 int64_t hw_app_trusted_ms(const struct hw_app *a);
-/* Whether the trusted clock is the one of the store: Redis' clock was read, or there is no Redis. */
+/* Whether the trusted clock is known: Redis' clock was read, or there is no Redis. */
 bool hw_app_trusted_is_known(const struct hw_app *a);
 
 #endif

@@ -193,7 +193,7 @@ static void on_time(evutil_socket_t fd, short what, void *arg)
 		begin_answer(p);
 }
 
-/* Reads the records of accepted tasks, to find those that have already ended. */
+/* Reads the records of accepted tasks, to find tasks that have already ended. */
 static void search_on(struct post *p)
 {
 	while (p->at < p->n && !is_taken(&p->items[p->at]))

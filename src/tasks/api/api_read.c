@@ -275,7 +275,7 @@ struct one {
 	struct hw_task_id task;
 };
 
-/* Parses the rest of a path as the name of a task. If the rest is no such name, answers 404 and returns false. */
+/* Parses the end of a path, `rest`, as the name of a task. If it is no such name, answers 404 and returns false. */
 static bool find_task(struct evhttp_request *req, const char *rest, struct hw_task_id *task)
 {
 	bool found = hw_task_id_parse(task, rest, strlen(rest));

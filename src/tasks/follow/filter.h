@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A follower's filter of transitions: JSON {"ids","group","prefix"} with those members that the client has sent. The
- * follower's session stores it. */
+/* A follower's filter of transitions: JSON {"ids","group","prefix"}, with only the members that the client has sent.
+ * The follower's session stores it. */
 #ifndef HW_TASKS_FILTER_H
 #define HW_TASKS_FILTER_H
 

@@ -401,7 +401,7 @@ static int begin(struct reading *r, struct hw_request *q, const void *bytes, siz
 		return -EINVAL;
 	}
 	q->memory = r->memory =
-		malloc(2 * len); /* twice the length: the members of the message and those of its payload are stored */
+		malloc(2 * len); /* twice the length: for the members of the message, and those of its payload */
 	if (!q->memory)
 		return -ENOMEM;
 	collect(r, (struct hw_text){bytes, len});

@@ -360,7 +360,7 @@ static void on_run_id(void *arg, const redisReply *reply)
 	}
 }
 
-/* Reads which instances run: those with a recent score in task:nodes. */
+/* Reads which instances run. A running instance has a recent score in task:nodes. */
 static void on_nodes(void *arg, const redisReply *reply)
 {
 	struct hw_tasks_store *s = arg;
