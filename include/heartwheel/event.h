@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* A transition in the event stream, with its offset. It names the device by its id, because it may exist longer than
- * the device's record. Redis assigns the offsets; with store = memory, heartwheeld does. An offset is valid only in
- * the stream that assigned it. */
+/* A transition in the event stream, with its offset. The device is named by its id, because the event may exist longer
+ * than the device's record. Redis assigns the offsets; with store = memory, heartwheeld does. An offset is valid only
+ * in the stream that assigned it. */
 #ifndef HEARTWHEEL_EVENT_H
 #define HEARTWHEEL_EVENT_H
 

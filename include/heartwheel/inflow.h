@@ -52,8 +52,8 @@ static inline bool hw_inflow_left(const struct hw_inflow *f)
 	return f->first < f->n;
 }
 
-/* Whether the item that was read last may be processed now. If not, it is held, and must be offered again after
- * hw_inflow_begin() returns true. */
+/* Whether the item that was read last may be processed now. If not, the item is held, and the caller must offer it
+ * again after hw_inflow_begin() returns true. */
 static inline bool hw_inflow_takes(struct hw_inflow *f, struct hw_monitor *m, struct hw_now now, bool is_message)
 {
 	f->holding = (!is_message || f->n == HW_BATCH) && !hw_inflow_flush(f, m, now);

@@ -105,7 +105,7 @@ enum hw_out_kind {
 	HW_OUT_REOPEN,         /* the broker does not answer on the barriers' connection; close and reopen it */
 	HW_OUT_KEY_CHECK,      /* .device: check its key, and pass the answer to hw_monitor_key() */
 	HW_OUT_CANARY,         /* .canary: publish it (QoS 1, not retained) */
-	HW_OUT_CANARY_MISSING, /* .canary: it is not back although barriers are; not reported again until one is */
+	HW_OUT_CANARY_MISSING, /* .canary: not back although barriers are; reported again only after one is back */
 	HW_OUT_DEAF,           /* .deaf: deafness of a group began or ended */
 	HW_OUT_UPSTREAM,       /* .upstream: the upstream of a group went down, or is up again */
 	HW_OUT_WHILE_UNKNOWN,  /* .upstream: the broker does not have the value of this topic any more */
@@ -150,14 +150,14 @@ struct hw_out {
 			int64_t length_ns; /* length of a period that ended */
 		} blind;
 		struct {
-			uint16_t group, filter; /* the group, and the index of one of its heartbeat filters */
+			uint16_t group, filter; /* the group, and the index of a heartbeat filter of the group */
 			const char *topic;      /* valid until the next call */
 			int64_t seq;            /* of HW_OUT_CANARY */
 			enum hw_canary_answer answer;
 		} canary;
 		struct {
 			bool begun;
-			uint16_t group, index; /* the group; when it begins, also the index of its `while` */
+			uint16_t group, index; /* the group; at the begin, also the index of the `while` */
 			int64_t length_ns; /* when the deafness ends: its length on the monitor's seeing clock; -1: the
 			                    * group is still blind, because it is deaf */
 		} upstream;
@@ -312,7 +312,7 @@ void hw_monitor_upstreams_granted(struct hw_monitor *m, bool renewal);
 /*
  * For the next run: the filters whose canary came back in this run, or in an earlier one. With their help, the next run
  * notices if the right to read was lost while no monitor ran. A hash of a canary's topic assigns its filter to a part.
- * A part is 0 if a canary of one of its filters never came back; otherwise it is a hash of these filters. If the
+ * A part is 0 if a canary of one of its filters never came back; otherwise the part is a hash of its filters. If the
  * filters change, the part is forgotten.
  */
 #define HW_CANARY_PARTS 256
@@ -370,8 +370,8 @@ const char *hw_monitor_probe_answers(const struct hw_monitor *m);
 /* Writes the msg_id of a probe for the present silence of a device: its index, its generation, and a tag of these
  * and the silence, made with a secret key. Returns false if the device does not exist. */
 bool hw_probe_id(const struct hw_monitor *m, struct hw_ref device, char id[HW_PROBE_ID_SIZE]);
-/* Whether a probe of a device is still useful: the device is online, has sent no heartbeat since HW_OUT_PROBE, and
- * its deadline has not passed, and neither the monitor nor the group is blind. `left_ns` as in HW_OUT_PROBE. */
+/* Whether a probe of a device is still useful: the device is online, has sent no heartbeat since HW_OUT_PROBE, and is
+ * not past its deadline; monitor and group are not blind. `left_ns` as in HW_OUT_PROBE. */
 bool hw_probe_is_wanted(const struct hw_monitor *m, struct hw_now now, struct hw_ref device, int64_t *left_ns);
 /* Called when a device has answered a probe. The answer is a heartbeat. Ignored if the device does not exist or was
  * forgotten. */

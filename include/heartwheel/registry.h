@@ -130,7 +130,7 @@ enum {
 /* More flags of the core, for a device whose group learns (core/learning.h). */
 enum {
 	HW_FLAG_TIMED = HW_NOTE(2),  /* its last heartbeat may begin a gap that is learned */
-	HW_FLAG_LEARNED = HW_NOTE(7) /* its learned timeout has changed since it was last written to the store */
+	HW_FLAG_LEARNED = HW_NOTE(7) /* the learned timeout has changed since its last write to the store */
 };
 
 struct hw_registry; /* opaque */

@@ -31,8 +31,8 @@ struct hw_topic {
 	char *filter; /* owned: the MQTT filter */
 	size_t filter_len;
 	size_t id_at;    /* position in `filter` of the `+` of the only capture; filter_len: none, or `walked` */
-	size_t value_at; /* position in `filter` of the `+` of the first value's capture, if there are several captures
-	                  */
+	size_t value_at; /* position in `filter` of the `+` of the first value's capture, if there are several
+	                  * captures */
 	bool by_levels;  /* `walked`, and can be matched by its filter, because it has no {name...} */
 	bool plain;      /* no other wildcard: matched by comparing the text before and after the `+` */
 	char last;       /* last byte of every matching topic; NUL: any */
@@ -90,9 +90,9 @@ int hw_topic_bind(struct hw_topic *t, const struct hw_topic *form, const struct 
 struct hw_value hw_topic_span(const struct hw_topic *t, const char *topic, size_t len);
 
 /*
- * Whether `topic` (`len` bytes, no NUL needed) matches. If it does, `*id` and `*id_len` are set to its first value,
- * which is empty if one of its levels is empty (`a//b`), or if the template has no captures. If the topic does not
- * match, both stay unchanged. A template of zeroes matches nothing.
+ * Whether `topic` (`len` bytes, no NUL needed) matches. If so, `*id` and `*id_len` are set to the first value, which is
+ * empty if a level of the value is empty (`a//b`), or if the template has no captures. If the topic does not match,
+ * both stay unchanged. A template of zeroes matches nothing.
  */
 bool hw_topic_match(const struct hw_topic *t, const char *topic, size_t len, const char **id, size_t *id_len);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A transition: a change of a device's state, the only thing that is reported to the outside. Passed by value. It names
- * its device by index and generation, so that a late answer for a forgotten device is not applied to the record's next
- * device.
+ * A transition: a change of a device's state, the only thing that is reported to the outside. Passed by value. A
+ * transition names its device by index and generation, so that a late answer for a forgotten device is not applied to
+ * the record's next device.
  */
 #ifndef HEARTWHEEL_TRANSITION_H
 #define HEARTWHEEL_TRANSITION_H

@@ -2,8 +2,8 @@
 /*
  * Arming: when a device is checked next, in either wheel. See arm.h.
  *
- * Invariant: an entry never stands later than its deadline. A heartbeat leaves the entry in place (lazy re-arm). Code
- * that makes a deadline earlier calls one of the *_earlier() functions.
+ * Invariant: an entry never stands later than its device's deadline. A heartbeat leaves the entry in place (lazy
+ * re-arm). Code that makes a deadline earlier calls one of the *_earlier() functions.
  *
  * Cost: constant, except for a share of the wheel's cascades.
  */

@@ -50,7 +50,7 @@ static void take_fields(struct hw_monitor *m, struct hw_now now, uint32_t i, str
 	if (x->own_timeout_ms == 0 && provisional)
 		x->own_timeout_ms = HW_OWN_TIMEOUT_OVER;
 	/* The device's own timeout is written to the store, or without a store to its status, at once. If the monitor
-	 * restarts while the device sleeps, it needs this timeout. */
+	 * restarts while the device sleeps, the new run needs this timeout. */
 	if (x->own_timeout_ms != was_ms && hw_device_state(d) == HW_STATE_ONLINE)
 		hw_monitor_emit_device(m, m->conf.adopt_by ? HW_OUT_STATUS : HW_OUT_REFRESH, i);
 	hw_monitor_note_own_timeout(m, now, x->own_timeout_ms);

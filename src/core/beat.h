@@ -10,7 +10,7 @@ static inline void hw_intake_refuse(struct hw_monitor *m, enum hw_refused kind)
 	m->stats.refused[kind]++;
 }
 
-/* The time of a batch of messages. Each heartbeat of the batch stores it in its device's record. */
+/* The time of a batch of messages. Each heartbeat of the batch stores this time in the record of its device. */
 struct hw_moment {
 	struct hw_seen seen;
 	int64_t mono_ms;

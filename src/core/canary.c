@@ -92,7 +92,7 @@ static unsigned part_of(uint64_t hash)
 	return (unsigned)(hash >> 32) % HW_CANARY_PARTS;
 }
 
-/* Fills in `all` as if the canaries of all filters had come back. */
+/* Fills in `all` with the value for the case that the canaries of all filters came back. */
 static void all_parts(const struct hw_hearing *h, struct hw_canaries *all)
 {
 	memset(all, 0, sizeof(*all));

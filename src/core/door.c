@@ -141,7 +141,8 @@ static void goes_on(struct hw_monitor *m, struct hw_now now, uint32_t i)
 	struct hw_device *d = hw_monitor_at(m, i);
 	bool put_off = hw_probe_heard(m, i), paced = d->flags & HW_FLAG_PACED;
 	d->flags &= (uint16_t) ~(HW_FLAG_ONCE | HW_FLAG_PACED);
-	/* The device's turn under max_offline_rate may come later than its new deadline. */
+	/* The device's turn under max_offline_rate may come later than its new deadline, so the device is armed
+	 * again. */
 	if (d->flags & HW_FLAG_SILENT || put_off || paced)
 		hw_monitor_arm(m, now, i);
 	/* The device was due for a probe, not for a refresh. */
@@ -154,7 +155,7 @@ static void remember(struct hw_monitor *m, struct hw_now now, uint32_t i, const 
 {
 	struct hw_device *d = hw_monitor_at(m, i);
 	bool provisional = hw_device_state(d) == HW_STATE_PROVISIONAL;
-	/* Also called for a goodbye that this node does not believe, because another node may believe it. */
+	/* Also for a goodbye that this node does not accept, because another node may accept it. */
 	if (e->event == HW_EVENT_GOODBYE)
 		hw_parent_says_goodbye(m, now, i);
 	if (e->event == HW_EVENT_DUE)

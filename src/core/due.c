@@ -451,7 +451,7 @@ static bool waits_long(const struct hw_monitor *m, struct hw_now now)
 }
 
 /* Whether the wheel stands still although the monitor is not blind. If the monitor finds out late that it was blind,
- * the seeing clock goes back, and the wheel waits until the clock is where it was. */
+ * the seeing clock goes back, and the wheel waits until the clock has reached its former value. */
 static bool wheel_waits(const struct hw_monitor *m, struct hw_now now)
 {
 	return m->wheel.cursor > hw_tick_ceil(hw_monitor_seen(m, now)).n + HW_TICKS_PER_S;

@@ -97,9 +97,9 @@ bool hw_follow_stored(struct hw_monitor *m, struct hw_now now, uint32_t i, const
 	return true;
 }
 
-/* Raises the seq of this node's state above the stored one. With several nodes, another node may take the device
- * over before this node has written the raised seq, and then the store would never have it. So the state is pending
- * like a transition, until the store has confirmed it. */
+/* Raises the seq of this node's state above the stored one. With several nodes, another node may take the device over
+ * before this node has written the raised seq, and then the store would never have the raised seq. So the state is
+ * pending like a transition, until the store has confirmed it. */
 void hw_follow_surpass(struct hw_monitor *m, uint32_t i, uint64_t stored_seq)
 {
 	if (m->conf.several) {

@@ -228,7 +228,7 @@ static void count_blind(struct hw_monitor *m, struct hw_now now, size_t group, u
 }
 
 /* Counts an expected id that may become unseen, if this node cannot hear its group, or may not know that the group's
- * upstream is down. Other ids do not count: this node can judge them as well as any node. */
+ * upstream is down. Other ids do not count: this node can judge those ids like any node. */
 static void count_expected(struct hw_monitor *m, struct hw_now now, uint32_t i)
 {
 	struct hw_expected_view v = hw_expected_at(m->expected, i);
@@ -244,8 +244,8 @@ static void count_expected(struct hw_monitor *m, struct hw_now now, uint32_t i)
 		hw_partitions_add(&f->found.online, p);
 }
 
-/* Counts an overdue device that is not judged, because its children may prove that it is online and this node does not
- * hear them. The device's own group does deliver. The device counts as unjudged only if this node lacks the children's
+/* Counts an overdue device that is not judged, because its children, which this node does not hear, may prove that it
+ * is online. The device's own group does deliver. The device counts as unjudged only if this node lacks the children's
  * group. */
 static bool count_resting(struct hw_monitor *m, struct hw_now now, uint32_t i, const struct hw_device *d)
 {
@@ -294,7 +294,7 @@ static void count(struct hw_monitor *m, struct hw_now now, uint32_t i, const str
 	enum hw_state state = hw_device_state(d);
 	/* Only this node receives the device's messages, so no node has reported the device. */
 	bool unstored = state == HW_STATE_PROVISIONAL && d->last_heard_ms != HW_NEVER_MS;
-	/* The store may lack an online device since it was emptied, if the device's owner does not receive its
+	/* After the store was emptied, it may lack an online device whose owner does not receive the device's
 	 * messages. */
 	unstored |= state == HW_STATE_ONLINE && hw_form_is_ours(m, d) && hw_gate_is_missing_in_store(m, i);
 	/* The owner of such an offline device does not receive its messages, so the owner does not know that the

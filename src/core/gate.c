@@ -9,10 +9,10 @@
 /*
  * Whether a heartbeat may have been sent before the device became offline by another node's decision.
  *
- * That node had received no heartbeat for at least one timeout before it decided. The broker handled the heartbeat
- * after the last barrier that is back was sent. So if that barrier was sent less than a timeout ago, the heartbeat is
- * newer than that silence. Otherwise it may be older: after a network split, or a standstill of the broker or of a
- * reader.
+ * Before that decision, the other node had received no heartbeat for at least one timeout. The broker handled the
+ * heartbeat after the last barrier that is back was sent. So if that barrier was sent less than a timeout ago, the
+ * heartbeat is newer than that silence. Otherwise it may be older: after a network split, or a standstill of the broker
+ * or of a reader.
  */
 static bool may_be_old(const struct hw_monitor *m, struct hw_now now, const struct hw_device *d)
 {

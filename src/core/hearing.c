@@ -251,8 +251,8 @@ bool hw_hearing_has_canaries(const struct hw_hearing *h, uint16_t group)
 	return k == g->first + g->n;
 }
 
-/* Called for a deaf group. Determines whether it receives at least half of the heartbeats that its online devices
- * should send, one each timeout. If it does, the group is not deaf as a whole. */
+/* Called for a deaf group. Determines whether the group receives at least half of the heartbeats that its online
+ * devices should send, one each timeout. If it does, the group is not deaf as a whole. */
 void hw_hearing_count(struct hw_hearing *h, struct hw_mono now, uint16_t group, uint64_t heartbeats, uint32_t online)
 {
 	struct hw_hearing_group *g = &h->group[group];

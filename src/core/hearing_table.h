@@ -8,8 +8,8 @@
  * the device is judged only if the heirs are not blind either.
  *
  * `brought` is a time after which the broker has handled the filter's last message. A heartbeat carries no send time,
- * but the broker has handled it after the last barrier that was back when it was read: `brought` is that barrier's send
- * time. A canary carries its own send time, as its `seq`.
+ * but the broker has handled the heartbeat after the last barrier that was back when the heartbeat was read: `brought`
+ * is that barrier's send time. A canary carries its own send time, as its `seq`.
  */
 #ifndef HW_HEARING_TABLE_H
 #define HW_HEARING_TABLE_H
@@ -159,7 +159,8 @@ static inline bool hw_hearing_may_ask(const struct hw_hearing *h, size_t filter)
 	return h->group[h->filter[filter].group].canary && h->filter[filter].own;
 }
 
-/* Whether a canary is missed. Until it is back or lost, later messages prove nothing about the time before them. */
+/* Whether a canary is missed. Until the canary is back or lost, later messages prove nothing about the time before
+ * these messages. */
 static inline bool hw_hearing_misses(const struct hw_hearing *h, size_t filter)
 {
 	return h->filter[filter].missed.ns && hw_hearing_may_ask(h, filter);

@@ -484,9 +484,9 @@ static void skip_byte_order_mark(struct hw_message *msg)
 	msg->payload_len -= sizeof(mark);
 }
 
-/* Handles a message on a topic of a group's `while`. Returns true if no other code has to handle the message: it
- * matches no device's filter, or it is an old retained message and no status that is learned. While the retained values
- * still arrive, the retain flag does not show that a message is old. */
+/* Handles a message on a topic of a group's `while`. Returns true if no other code has to handle the message: its topic
+ * matches no device's filter, or it is an old retained message and not a status that is learned. While the retained
+ * values still arrive, the retain flag does not show that a message is old. */
 static bool take_upstream(struct hw_monitor *m, struct hw_now now, const struct hw_message *msg,
                           const struct hw_intake *in)
 {

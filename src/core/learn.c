@@ -36,8 +36,8 @@ struct field {
 #define THIS(i)   ((struct field){0, (unsigned char)(12 * (i)), 12}) /* largest gaps of this window, falling */
 #define BEFORE(i) ((struct field){1, (unsigned char)(12 * (i)), 12}) /* of the window before */
 /* If mistakes are allowed rarely, each window keeps three gaps, and the bits of the fourth gaps hold a habit.
- * HABIT_MARK shows this layout. Its value would make the fourth gap of this window longer than 80 years, so no gap is
- * taken for a habit. */
+ * HABIT_MARK shows this layout. As a fourth gap of this window, the value of HABIT_MARK would be over 80 years, so no
+ * gap looks like HABIT_MARK. */
 static const struct field HABIT = {1, 36, 12};      /* a gap that was learned after mistakes; 0: none */
 static const struct field HABIT_AGE = {0, 36, 6};   /* windows since the last gap of the habit */
 static const struct field HABIT_AGAIN = {0, 42, 1}; /* the habit came again after a pause, and is in force */
@@ -392,7 +392,8 @@ static unsigned unit_of(struct hw_learn_rules *rules, int64_t now_ms)
 	return rules->unit;
 }
 
-/* Whether enough gaps were seen for the first estimate. `gap_ms` is the last of them, and SEEN counts it already. */
+/* Whether enough gaps were seen for the first estimate. `gap_ms` is the last of these gaps, and SEEN counts this gap
+ * already. */
 static bool follow(struct hw_gaps *g, const struct hw_learn_rules *rules, int64_t gap_ms)
 {
 	int64_t most = gap_ms < rules->timeout_first_ms ? gap_ms : rules->timeout_first_ms;

@@ -40,9 +40,10 @@ struct hw_learn_rules {
 	int64_t timeout_min_ms, timeout_max_ms;
 	int64_t timeout_first_ms; /* the timeout before the first estimate; hw_learn_rules_init() sets it to
 	                             timeout_max_ms */
-	int64_t followed_ms; /* the gaps must cover this time before the first estimate; hw_learn_rules_init() sets 0 */
-	int64_t unit_ms;     /* a 16th of a window */
-	uint32_t allowed;    /* mistakes allowed in a window, in 1/65536 */
+	int64_t followed_ms;      /* the gaps must cover this time before the first estimate; 0 after
+	                           * hw_learn_rules_init() */
+	int64_t unit_ms;          /* a 16th of a window */
+	uint32_t allowed;         /* mistakes allowed in a window, in 1/65536 */
 	unsigned rare; /* if less than one mistake is allowed in two windows: the time in which one is allowed, in units
 	                  of learn.c; else 0 */
 	unsigned habit_windows; /* for so many windows a habit is remembered */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Applies the devices that are stored, also those whose heartbeats arrived before their record was read. See monitor.h.
+ * Applies the devices that are stored, also devices whose heartbeats arrived before the record was read. See monitor.h.
  *
  * Rule: until loading ends, no input makes a transition, because the stored state decides whether the input is one.
  * Loading never discards an input: a stored record only fills in fields that the provisional record lacks.
@@ -269,7 +269,7 @@ static void load_known(struct hw_monitor *m, struct hw_now now, uint32_t i, stru
 		load_newer(m, now, i, s); /* no heartbeat was read in this run */
 		return;
 	}
-	/* This node receives the device's messages, so this node's state is newer than the stored one and must have a
+	/* This node receives the device's messages, so this node's state is newer than the stored state and must have a
 	 * greater seq. The next refresh writes the differences. */
 	if (s->known_by_stream)
 		fill_in_source(hw_monitor_at(m, i), s);

@@ -370,8 +370,8 @@ static inline bool hw_gate_is_missing_in_store(const struct hw_monitor *m, uint3
 }
 
 /*
- * Called when the store or the stream has returned a record with this seq, so the store has the record. Exception: if
- * only this node writes the record and its own seq is greater, the record still counts as missing. This node may lose
+ * Called when the store or the stream has returned a record with this seq, so the store has the record. But if only
+ * this node writes the record, and this node's seq is greater, the record still counts as missing. This node may lose
  * the partition before it has written the greater seq.
  *
  * The node that wrote the record has also published the device's status. So the status is no longer pending, except

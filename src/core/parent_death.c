@@ -56,8 +56,8 @@ static void queue(struct hw_monitor *m, uint32_t parent)
  * heartbeats.
  *
  * A device that goes offline because its own parents are offline stopped when the last of these parents did. If another
- * node decided, its clock cannot be compared with this one. The deadline that this node has calculated is then used if
- * it has passed, otherwise now.
+ * node decided, that node's clock cannot be compared with this node's. The deadline that this node has calculated is
+ * then used if it has passed, otherwise now.
  */
 static int64_t down_ms(const struct hw_monitor *m, struct hw_now now, uint32_t i, const struct hw_parent *p,
                        enum hw_reason reason, int64_t delay_ns)
@@ -116,7 +116,7 @@ void hw_parent_returns(struct hw_monitor *m, struct hw_now now, uint32_t i, bool
 		return;
 	/* A goodbye that was read after the device's last heartbeat stays: either only this node did not accept the
 	 * goodbye, or the entry that the device is online is older than the goodbye. If this node has read no heartbeat
-	 * since the goodbye, the time of the last one is from another node's clock, and cannot be compared. */
+	 * since the goodbye, the time of the last heartbeat is from another node's clock, and cannot be compared. */
 	const struct hw_device *d = hw_monitor_at(m, i);
 	int64_t now_ms = now.mono.ns / HW_NS_PER_MS, bye_ms = p->goodbye_ms;
 	if (heard ? d->last_heard_ms == HW_NEVER_MS || d->last_heard_ms > bye_ms
@@ -203,9 +203,9 @@ bool hw_parent_take_next(struct hw_monitor *m, struct hw_now now, unsigned *budg
  * Returns for how long a child can have been silent, at most. Its last heartbeat has an age in monotonic time, and
  * blindness may be a part of it. So the heartbeat may count as older than it is, but never as newer.
  *
- * A heartbeat may be lost while the child cannot be heard. So when it can be heard again, its silence counts from then,
- * as it does for the child itself (hw_monitor_deadline()). Blindness that comes again and again excuses the parent for
- * three timeouts at most.
+ * A heartbeat may be lost while the child cannot be heard. So the child's silence counts from the time when the child
+ * can be heard again, as for the child's own deadline (hw_monitor_deadline()). Blindness that comes again and again
+ * excuses the parent for three timeouts at most.
  */
 static int64_t silence_ns(const struct hw_monitor *m, struct hw_now now, const struct hw_device *child,
                           int64_t timeout_ns)

@@ -186,8 +186,8 @@ void hw_parent_change(struct hw_monitor *m, uint32_t i, const struct hw_parent_s
 	bool relabelled = set_captured(m, i, g, values), changed = set(m, i, &f, hash);
 	if (changed)
 		note_goodbyes(m, i);
-	/* Without a store, only the status keeps the parents. A device that moves from one gateway to another and back
-	 * is not published each time. */
+	/* Without a store, only the status keeps the parents, so the first parents of a device are published. Later
+	 * ones are not, because a device may move between two gateways again and again. */
 	if ((changed || relabelled) && was_online)
 		hw_monitor_emit_device(m, m->conf.adopt_by && !had && changed ? HW_OUT_STATUS : HW_OUT_PARENTS, i);
 }

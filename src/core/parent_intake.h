@@ -56,8 +56,8 @@ static inline void hw_parent_heartbeat(struct hw_monitor *m, uint32_t i, const s
 /* Sets the parents that the store has for a device, unless the device was heard in this run. `ids` are separated by
  * newlines. */
 void hw_parent_load(struct hw_monitor *m, uint32_t i, const char *ids);
-/* Whether the device's parents are up to date: a heartbeat of this run or the inventory names them, or a store, which
- * has each change. Without a store, the device may have other parents by now than in the last run. */
+/* Whether the device's parents are up to date: they are from a heartbeat of this run, from the inventory, or from a
+ * store, which has each change. Without a store, the device may have other parents by now than in the last run. */
 bool hw_parent_is_current(const struct hw_monitor *m, uint32_t i);
 /* As hw_parent_load(), for what a topic had for labels. */
 void hw_captures_load(struct hw_monitor *m, uint32_t i, const char *text);

@@ -35,9 +35,8 @@ static const struct hw_device *online(const struct hw_monitor *m, const struct h
 	return d && hw_device_state(d) == HW_STATE_ONLINE ? d : NULL;
 }
 
-/* If a parent has sent a heartbeat after a silence of more than half its timeout, stores the time of the heartbeat. The
- * silence is found only if a check happens after half the timeout and before the heartbeat. A silence that exceeds the
- * half by less than a second may be missed, because a check happens only once a second. */
+/* If a parent has sent a heartbeat after a silence of more than half its timeout, stores the time of the heartbeat.
+ * Checks happen once a second. So a silence that exceeds half the timeout by less than a second may be missed. */
 static void check_parent(struct hw_monitor *m, struct hw_now now, struct hw_parent *p)
 {
 	const struct hw_device *d = online(m, p);

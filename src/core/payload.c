@@ -221,7 +221,7 @@ static void take_device(struct hw_payload *p, const struct hw_value found[FIELDS
 		blame(p, ONLINE);
 }
 
-/* Copies a text, or leaves it empty if it is too long: a truncated name could be the name of another node. */
+/* Copies a text. If the text is too long, `to` stays empty: a truncated name could be the name of another node. */
 static void copy_text(char *to, size_t cap, const struct hw_value *v)
 {
 	if (v->kind == HW_VALUE_TEXT && v->len < cap)

@@ -188,8 +188,8 @@ void hw_sight_publisher(struct hw_sight *s, bool up)
 	s->refused = false;
 	if (up)
 		return;
-	/* The publisher lost the barriers that it had not sent yet. So the sources do not wait for these barriers,
-	 * and do not count their absence as a loss. */
+	/* The publisher lost the barriers that it had not sent yet. So the sources do not wait for these barriers, and
+	 * do not count the missing barriers as a loss. */
 	s->floor = s->sent;
 	for (unsigned i = 0; i < s->n_sources; i++) {
 		s->source[i].lasts = false;
@@ -470,9 +470,9 @@ static struct hw_mono barrier_due(const struct hw_sight *s, uint64_t tag, int64_
 	if (back == s->sent || back + 1 >= in_force(s, tag))
 		return (struct hw_mono){0};
 	/* The first barrier of this tag's pair is sent and not back, so another barrier would prove nothing for this
-	 * tag. But if a barrier came back since the last one was sent, it may be the first of another tag's pair.
-	 * The second barrier of that pair is then sent early, but not at once: otherwise each barrier that is back
-	 * would cause another one without end. */
+	 * tag. But a barrier that came back since the last one was sent may be the first of another tag's pair. The
+	 * second barrier of that pair is then sent early, but not at once: otherwise each barrier that is back would
+	 * cause another one without end. */
 	if (s->sent + 1 >= in_force(s, tag) && back <= s->out[s->sent % HW_BARRIERS_KEPT].behind)
 		return steady;
 	return hw_mono_sooner(steady, hw_mono_add(last, max64(s->rtt_ns / 4, TICK_NS)));

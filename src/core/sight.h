@@ -6,8 +6,8 @@
  *
  * Barriers are numbered without gaps. A suspect waits for a pair: a barrier that is sent after the device became a
  * suspect, and a second one that is sent after the first is back on every source. So the broker read the second one in
- * a later turn than the first. By then it has read everything that was in its sockets when it read the first. This
- * holds however many packets the broker reads in a turn, and however long it stood still.
+ * a later turn than the first. By then the broker has read everything that was in its sockets when it read the first.
+ * This holds however many packets the broker reads in a turn, and however long the broker stood still.
  *
  * Two barriers that are only sent some time apart prove less. Both may wait in a socket of a broker that stands still,
  * and then be read before many heartbeats.

@@ -222,8 +222,8 @@ static void wait_deaf(struct hw_monitor *m, struct hw_now now, uint32_t i, int64
 	wait_until(m->expected, i, now.wall_ms + (timeout_ms < most_ms ? timeout_ms : most_ms));
 }
 
-/* Returns the worst verdict on the groups in which the first heartbeat may arrive. All of them are asked, so that their
- * canaries are sent at the same time. */
+/* Returns the worst verdict on the groups in which the first heartbeat may arrive. All these groups are checked, so
+ * that their canaries are sent at the same time. */
 static enum hw_hearing_verdict hear_all(struct hw_monitor *m, struct hw_now now, const struct hw_expected_view *v,
                                         uint16_t k, struct hw_mono need)
 {

@@ -114,7 +114,7 @@ static int add_values(struct making *m, uint16_t group, uint16_t of)
 	return rc;
 }
 
-/* Gives the retired group the conditions of a group that has one of its filters. */
+/* Gives the retired group the conditions of a group that has a filter of the retired group. */
 static bool inherit(void *arg, size_t of)
 {
 	struct making *m = arg;

@@ -6,8 +6,8 @@
  * A topic without a value shows nothing about the upstream. A topic has no value before the first message, after an
  * empty payload (which clears a retained value), and after a connection on which the broker had no retained value.
  *
- * A retired group has the conditions of the groups of the file that have one of its heartbeat filters: its devices are
- * still judged, because these groups hear them.
+ * A retired group has the conditions of the groups of the file that have one of its heartbeat filters: the retired
+ * group's devices are still judged, because these groups hear them.
  *
  * Cost: none if no group names a topic; otherwise a comparison of lengths for each message and topic, or a look-up in
  * an index if there are many topics.
@@ -71,8 +71,8 @@ void hw_upstream_ask(struct hw_upstream *u);
  * is no topic, or if a request is in progress.
  *
  * A broker that sends no retained value again, or sends it late, must not lose the value here. So a value becomes
- * unknown only after two renewals without it, and only if an earlier renewal has brought it. A renewal does not replace
- * a value that was published without the retain flag.
+ * unknown only after two renewals without the value, and only if an earlier renewal has brought the value. A renewal
+ * does not replace a value that was published without the retain flag.
  */
 bool hw_upstream_renew(struct hw_upstream *u);
 /* Called when the broker has granted the request. `sent` is the last barrier that was sent before that. */

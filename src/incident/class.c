@@ -4,7 +4,7 @@
  *
  * - A down device is in exactly one open incident.
  * - If all parents of an unreachable device are away, it is in the incident of the parent that went away last. If that
- *   parent is in none, the device is in none.
+ *   parent is in no incident, the device is in none.
  * - If a parent has just returned, an unreachable device may be in any open incident until it has settled.
  * - A pending or returned device is in no incident.
  *
@@ -370,7 +370,7 @@ static struct hw_incident_device *first_down(struct hw_incident_device *d)
 }
 
 /* Splits a mass incident that has become small: each of its down devices opens an incident of its own. The devices
- * behind it move too. So the next down device is found before this one moves. */
+ * behind it move too. So the next down device is found before the present one moves. */
 static void split(struct hw_incidents *e, struct hw_incident *i)
 {
 	i->group->mass = NULL; /* no device joins it any more */

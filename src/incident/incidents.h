@@ -179,7 +179,7 @@ int hw_incidents_load_device(struct hw_incidents *e, const struct hw_incident_en
 /* Whether the device is offline or unseen. */
 bool hw_incidents_is_away(const struct hw_incidents *e, const char *device);
 /* Loads a member of an incident. If the device is not loaded, it has returned, and leaves the incident. `seq`: of the
- * entry with which the device's outage began; 0: unknown. If the device's last entry is another one, the outage is a
+ * entry with which the device's outage began; 0: unknown. If the device's last entry has another seq, the outage is a
  * new one, and is classified. */
 int hw_incidents_load_member(struct hw_incidents *e, const char *incident, const char *device,
                              enum hw_incident_class class, int64_t since_ms, uint64_t seq);
@@ -242,16 +242,16 @@ struct hw_silence_view {
 	int64_t at_ms;
 };
 
-/* Begins a silence and sets its id. If `id` is empty, it gets a new one. A silence that was loaded keeps its id and
- * `at_ms`. Returns 0, -EINVAL (no end, an end that is too late, or a wrong matcher), -ENOSPC or -ENOMEM. */
+/* Begins a silence and sets its id. If `id` is empty, the silence gets a new id. A silence that was loaded keeps its id
+ * and `at_ms`. Returns 0, -EINVAL (no end, an end that is too late, or a wrong matcher), -ENOSPC or -ENOMEM. */
 int hw_incidents_silence(struct hw_incidents *e, struct hw_now now, struct hw_silence_view *s);
 /* 0 or -ENOENT. */
 int hw_incidents_unsilence(struct hw_incidents *e, struct hw_now now, const char *id);
 
 /* --- what follows ------------------------------------------------------------------------------------------------- */
 
-/* Does the work that is due, with at most HW_INCIDENT_STEP visits. Returns whether more is due; the caller then calls
- * it again before it takes messages. */
+/* Does the work that is due, with at most HW_INCIDENT_STEP visits. Returns whether more work is due; the caller then
+ * calls the function again before it takes messages. */
 bool hw_incidents_step(struct hw_incidents *e, struct hw_now now);
 /* Returns when to call hw_incidents_step() and hw_incidents_message() if nothing else happens. */
 struct hw_mono hw_incidents_due(const struct hw_incidents *e);

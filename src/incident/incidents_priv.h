@@ -256,8 +256,8 @@ void hw_silence_offline(struct hw_incidents *e, struct hw_incident_device *d, bo
 /* Called when data that matchers compare may have changed. Determines again which silence and which receivers match
  * the device and its children. */
 void hw_silence_refresh(struct hw_incidents *e, struct hw_incident_device *d);
-/* Determines which planned silence covers the device's outage. If another planned silence covered it before, or none
- * covers it now, records the part of the outage that the earlier silence covered. `ends`: the outage is over. */
+/* Determines which planned silence covers the device's outage. If another planned silence covered the outage before, or
+ * none covers it now, records the part of the outage that the earlier silence covered. `ends`: the outage is over. */
 void hw_silence_plan(struct hw_incidents *e, struct hw_incident_device *d, bool ends);
 int hw_silence_configure(struct hw_incidents *e, const struct hw_incidents_conf *conf);
 void hw_silence_step(struct hw_incidents *e);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Receivers and their messages. From its first news on, a receiver gathers for `interval`. Then its news are determined
- * again. The remaining news are sent in one message, or, for an `each` receiver, in one message for each incident.
+ * Receivers and their messages. From the first news on, a receiver gathers news for `interval`. Then its news are
+ * determined again. The remaining news are sent in one message, or, for an `each` receiver, in one message for each
+ * incident.
  *
  * News count as sent when the message is made. The message is sent only after the commit, at least once, each time with
  * the same number and content. No receiver waits for another one.

@@ -41,8 +41,8 @@ static bool is_shortened(const char *id, size_t len)
 	       strspn(id + i + 2, "0123456789") >= len - i - 2;
 }
 
-/* White space and invisible characters. At an end of an id they come from copying a text, even those that some
- * scripts need inside of a word. */
+/* White space and invisible characters. At an end of an id, such characters come from copying a text, even characters
+ * that some scripts need inside of a word. */
 static bool is_blank(uint32_t c)
 {
 	return c == ' ' || c == 0xa0 || c == 0x202f || c == 0x3000 || (c >= 0x2000 && c <= 0x200a) ||

@@ -28,8 +28,8 @@ static bool is_subscribed(const redisReadTask *task)
 	return ac->c.flags & REDIS_SUBSCRIBED && !ac->replies.head;
 }
 
-/* Accepts an object only if a command's callback waits for it. After SUBSCRIBE, accepts only an array whose first
- * two elements are strings. An error is always accepted: hiredis handles it, and keeps its text for the log. */
+/* Accepts an object only if a command's callback waits for it. After SUBSCRIBE, accepts only an array whose first two
+ * elements are strings. An error is always accepted: hiredis handles errors, and keeps the text for the log. */
 static bool asked_for(const redisReadTask *task)
 {
 	bool good = task->parent || guard_of(task)->ac->replies.head;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* See voices.h. An answer counts from the time of its question, because later changes are not in it. */
+/* See voices.h. An answer counts from the time of its question, because the answer does not contain later changes. */
 #include "link/voices.h"
 
 #include <event2/event.h>

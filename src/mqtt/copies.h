@@ -43,8 +43,8 @@ void hw_copies_fini(struct hw_copies *c);
  * copy. */
 bool hw_copies_is_one(const struct hw_copies *c, struct hw_copies_of *of, const struct hw_reader_event *message,
                       int64_t now_ms);
-/* Forgets the last message. Must be called before the broker delivers its retained messages again, because these are
- * no copies of the messages before. */
+/* Forgets the last message. Must be called before the broker delivers its retained messages again, because retained
+ * messages are no copies of the messages before them. */
 void hw_copies_of_forget(struct hw_copies_of *of);
 void hw_copies_of_fini(struct hw_copies_of *of);
 

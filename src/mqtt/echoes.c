@@ -46,7 +46,7 @@ int hw_echoes_held_ms(const struct hw_echoes *e, int64_t now_ns)
 	return ns > 0 ? (int)(ns / HW_NS_PER_MS) + 1 : 0;
 }
 
-/* If messages are sent one at a time, makes the next ones wait for the answer to this one. `topic`: hash of a
+/* If messages are sent one at a time, makes the next messages wait for the answer to this one. `topic`: hash of a
  * canary's topic; 0: the message is no canary. */
 static void hold(struct hw_echoes *e, int mid, uint64_t topic)
 {
@@ -174,7 +174,7 @@ void hw_echoes_answered(struct hw_echoes *e, int mid, int reason)
 }
 
 /* Whether an echo is unanswered for too long. Called when at least `most` messages are unanswered, and fewer than
- * `most` of them are statuses. So at least one of them is an echo. The newest unanswered message was sent at
+ * `most` of them are statuses. So at least one unanswered message is an echo. The newest unanswered message was sent at
  * `sent_ns` or earlier. */
 bool hw_echoes_overdue(struct hw_echoes *e, unsigned most, int64_t now_ns)
 {

@@ -2,9 +2,9 @@
 /*
  * An eviction disconnects another node's publisher from the broker. The new owner of a partition starts it if the other
  * node's presence still claims the partition with a lesser fencing token. The eviction opens a connection with that
- * publisher's client id. So the broker closes the publisher's connection, and discards the data on it that it has not
- * read. The eviction then publishes `offline` as that node's presence, because not every broker publishes the will in
- * this case. Then it disconnects.
+ * publisher's client id. So the broker closes the publisher's connection, and discards the unread data of that
+ * connection. The eviction then publishes `offline` as that node's presence, because not every broker publishes the
+ * will in this case. Then it disconnects.
  *
  * Cost: one connection and one message, in a thread that ends by itself. The loop never blocks.
  */

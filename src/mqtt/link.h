@@ -27,7 +27,7 @@ enum hw_link_read {
 	HW_LINK_NO_ROOM    /* `has_room` returned false */
 };
 
-/* The limits that the CONNACK reports. MQTT 3.1.1 reports none, so these have their maximum. */
+/* The limits that the CONNACK reports. MQTT 3.1.1 reports no limits, so each has its maximum. */
 struct hw_granted {
 	int keepalive_s;      /* the configured keepalive, or that of the broker if the broker prescribes one */
 	unsigned receive_max; /* QoS 1 messages that may be unacknowledged */

@@ -207,8 +207,8 @@ struct hw_publication {
 bool hw_publisher_publish(struct hw_publisher *p, const struct hw_publication *what);
 /* Hands over a barrier. The barrier is sent before statuses, is not retained, and has the QoS conf.qos. If conf.qos is
  * 0, the barrier has QoS 1, unless an earlier barrier with QoS 1 is unacknowledged. The broker's acknowledgement shows
- * that the broker reads this connection, and in MQTT 5 it reports a refusal. Without a connection the barrier is
- * discarded. Payload: see barrier.h. */
+ * that the broker reads this connection, and in MQTT 5 the acknowledgement reports a refusal. Without a connection the
+ * barrier is discarded. Payload: see barrier.h. */
 void hw_publisher_barrier(struct hw_publisher *p, uint64_t run_id, uint64_t number);
 /*
  * Hands over a message on the share topic, to which readers with a share group subscribe in that group. A barrier with

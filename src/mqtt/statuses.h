@@ -4,7 +4,7 @@
  *
  * Invariant: at most `handover.window` statuses are in flight. So the library never queues a status. (The library's
  * queue has no limit, is scanned for each publish, and survives a reconnect.) Each status that is handed over gets one
- * answer, or a DOWN.
+ * answer, or the event DOWN.
  */
 #ifndef HW_MQTT_STATUSES_H
 #define HW_MQTT_STATUSES_H

@@ -3,8 +3,8 @@
  * The fence at the broker: decides for which partitions statuses may be published in the present session of the
  * publisher.
  *
- * The broker compares no tokens. But it keeps the order of messages, and only one connection at a time has a client id.
- * So a status of partition p is published only if all of these hold in this session:
+ * The broker compares no tokens. But the broker keeps the order of messages, and only one connection at a time has a
+ * client id. So a status of partition p is published only if all of these hold in this session:
  *
  * 1. The broker has acknowledged the presence that claims p. A barrier was sent after that, and is back on every
  *    reader.
@@ -76,8 +76,8 @@ struct hw_fence {
 	uint64_t before[HW_PARTITIONS]; /* condition 4: a bit for each peer */
 	struct hw_partitions open;      /* proven, and `before` is empty */
 	struct hw_peer peer[HW_PEERS_MAX];
-	bool overflow; /* too many peers have claims: no status is published until reader 0 has read all presences again
-	                */
+	bool overflow; /* too many peers have claims: no status is published until reader 0 has read all presences
+	                * again */
 };
 
 /* Initialises a fence, without a session, a reader or a claim. `node`: the name of this node; borrowed for the call. */
@@ -101,8 +101,8 @@ void hw_fence_confirm(struct hw_fence *f, uint64_t sessions);
  * of a claim that Redis has lost and whose owner has ended. So this node must read them before it replaces them.
  *
  * True when a barrier is back that was sent while there were a session and reader 0. If no tokens were read by then,
- * there are none, or this node may not read them. Nothing is proven before that. Afterwards all claims are published
- * again.
+ * there are no tokens, or this node has no right to read them. Nothing is proven before that. Afterwards all claims are
+ * published again.
  */
 bool hw_fence_recalled(const struct hw_fence *f);
 /* Whether to publish a presence, because the claims have changed or the session is new. */

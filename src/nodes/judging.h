@@ -35,7 +35,7 @@ struct hw_group_use {
 /*
  * Returns the partitions with a device that this node cannot judge, but a node with `groups` can. Case 1: the other
  * node has the form in which the device was last heard. Case 2: the device is past its deadline, and the other node can
- * judge all online devices of the group in the partition, so it has heard the device itself.
+ * judge all online devices of the group in the partition, so the other node has heard the device itself.
  */
 struct hw_partitions hw_judging_more(const struct hw_group_use *uses, size_t n_uses, const struct hw_node_group *groups,
                                      size_t n_groups);

@@ -98,8 +98,8 @@ static bool is_or_was_member(const struct hw_nodes *n, const char *node)
 	return strcmp(node, n->node) == 0 || hw_members_knows(&n->members, node);
 }
 
-/* Whether messages of `node` are accepted. While Redis is in doubt, those of every node are accepted, because the
- * node may have joined at another master, which this node does not use. */
+/* Whether messages of `node` are accepted. While Redis is in doubt, messages of every node are accepted, because `node`
+ * may have joined at another master, which this node does not use. */
 bool hw_nodes_knows(const struct hw_nodes *n, const char *node)
 {
 	return n->doubted || is_or_was_member(n, node);

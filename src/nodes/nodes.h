@@ -63,7 +63,7 @@ void hw_nodes_free(struct hw_nodes *n);
 
 enum hw_nodes_kind {
 	/* Orders to Redis. Each is answered by hw_nodes_answer() with its `serial`. */
-	HW_NODES_JOIN,    /* add this node, with its `run` and its `count` of renewals, to the members. Answer TAKEN:
+	HW_NODES_JOIN,    /* add this node to the members, with `run` and the `count` of its renewals. Answer TAKEN:
 	                     another run has the name */
 	HW_NODES_RENEW,   /* write this node's `count` and state. Where Redis has no token, or one that is less than
 	                   * hw_nodes_fencing_token(), write that token again. Answer GONE: the entry is missing, or

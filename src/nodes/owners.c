@@ -81,8 +81,8 @@ static bool is_absent(const struct hw_record *r)
 
 /*
  * Whether this node may claim p. If the record is absent, or less than a token that was read, Redis was flushed or
- * failed over. The owner of p then stores its token again with its next renewal. So p can be claimed only after a
- * lease.
+ * failed over. Then p can be claimed only after a lease, because the owner of p stores its token again with its next
+ * renewal.
  */
 static bool is_claimable(const struct hw_nodes *n, struct hw_now now, unsigned p)
 {
@@ -167,8 +167,8 @@ bool hw_nodes_ask_claim(struct hw_nodes *n, struct hw_now now, struct hw_nodes_o
 	return true;
 }
 
-/* Called when this node has won partitions, which it owns now. Exception: if a greater token was read meanwhile, the
- * partition is released, because Redis has this node's name for a partition that the node does not own. */
+/* Called when this node has won partitions, which it owns now. But if a greater token was read meanwhile, the partition
+ * is released, because Redis has this node's name for a partition that the node does not own. */
 void hw_nodes_claimed(struct hw_nodes *n, const struct hw_asked *asked, const struct hw_nodes_answer *a)
 {
 	struct hw_fencing_token token = hw_fencing_token_make(asked->epoch, n->node);

@@ -110,7 +110,7 @@ static void see(struct hw_nodes *n, struct hw_now now, const struct hw_nodes_ans
 	hw_nodes_choose(n);
 }
 
-/* Called when another run uses this node's name. If that run is still running, the operator must know. If it has
+/* Called when another run uses this node's name. If that run is still running, the operator must know. If that run has
  * ended, its entry becomes silent and is removed. */
 static void taken(struct hw_nodes *n)
 {

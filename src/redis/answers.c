@@ -133,7 +133,7 @@ static unsigned judge_transitions(struct hw_redis *r, const struct hw_call *c, c
 	return first;
 }
 
-/* Called when all items of a call are written. If a transition before them has failed, they are sent again
+/* Called when all items of a call are written. If an earlier transition has failed, these items are sent again
  * nevertheless, and the script then skips them. */
 static void transitions_done(struct hw_redis *r, const struct hw_call *c)
 {

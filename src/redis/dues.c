@@ -67,8 +67,8 @@ static void clear_as_transition(struct hw_redis *r, uint32_t index, bool snapsho
 
 /*
  * Takes the next device from a queue. NULL: there is none. The device exists, may be written now, and still belongs to
- * this node. A snapshot waits until the device's transitions in flight are answered. If they failed and the snapshot
- * succeeded, the store would have their seq without their entries.
+ * this node. A snapshot waits until the device's transitions in flight are answered. If these transitions failed and
+ * the snapshot succeeded, the store would have their seq without their entries.
  */
 const struct hw_device *hw_dues_take(struct hw_redis *r, struct hw_dues *q, bool snapshot, struct hw_ref *ref)
 {

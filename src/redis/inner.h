@@ -211,7 +211,7 @@ struct hw_load {
 };
 
 struct hw_sight_record {
-	int64_t saw_ms;    /* until when this monitor has seen the fleet, in this run or the last one; 0: never */
+	int64_t saw_ms;    /* until when this monitor has seen the fleet, in this run or the previous run; 0: never */
 	int64_t old_ms;    /* as found at the first connect */
 	int64_t newest_ms; /* at the first connect: the newest time until which any node had seen the fleet */
 	bool searched;     /* the sight records of all nodes have been read */

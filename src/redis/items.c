@@ -15,8 +15,8 @@ _Static_assert(HW_AT_FULL_KIND == HW_AT_LIGHT_KIND, "scripts/places");
 _Static_assert((int)HW_AT_KEY_CONNECTED == HW_KEY_CONNECTED && (int)HW_AT_KEY_STATE == HW_KEY_STATE, "scripts/places");
 _Static_assert((int)HW_AT_KEY_DISCONNECTED == HW_KEY_DISCONNECTED, "scripts/places");
 
-/* Returns how many arguments add_extra() adds: a name and a value each for own_timeout, once and every reported
- * field. */
+/* Returns how many arguments add_extra() adds: a name and a value for each of own_timeout, once and the reported
+ * fields. */
 static unsigned extra_args(const struct hw_device *d)
 {
 	unsigned n = d->flags & HW_FLAG_ONCE ? 2 : 0;
@@ -219,7 +219,8 @@ static void add_form(struct hw_redis *r, uint64_t form)
 		pair(&r->sink.eval, "form", text);
 }
 
-/* Adds the form for the entry of the stream. Without it, other nodes assume the form that the group has on this node.
+/* Adds the form for the entry of the stream. Without the form in the entry, other nodes assume the form that the group
+ * has on this node.
  */
 static void put_form(struct hw_redis *r, const struct hw_device *d, uint64_t form)
 {

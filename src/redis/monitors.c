@@ -139,8 +139,8 @@ static int64_t age_ns(const struct hw_monitors *m, struct hw_mono now)
 	return m->born ? now.ns - m->renewed.ns : 0;
 }
 
-/* Returns the argument `born` of the script. Usually it is the `born` of this run's entry. With 0, this run enters
- * as the youngest run if its entry is missing; with -1, it does so in any case.
+/* Returns the argument `born` of the script. Usually `born` is that of this run's entry. With 0, this run enters as the
+ * youngest run if its entry is missing; with -1, this run enters as the youngest in any case.
  *
  * 0 is returned if the entry was not renewed for half a lease, because another run may have removed it. -1 is
  * returned after a whole lease, because an old renewal that the network had held back may have written the entry

@@ -65,7 +65,7 @@ void hw_redis_parent_heard(struct hw_redis *r, struct hw_id id, uint64_t seq, st
 	write_hint(r, 14, argv, len);
 }
 
-/* Adds the groups of the file, or (`retired`) those that exist only because devices were in them. */
+/* Adds the groups of the file, or (`retired`) the groups that exist only because devices were in them. */
 static unsigned add_groups(const struct hw_redis *r, bool retired, const struct hw_now now, const char **argv,
                            char (*value)[VALUE_MAX])
 {

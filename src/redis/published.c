@@ -28,7 +28,8 @@ static void add_all(struct hw_partitions *to, const struct hw_partitions *set)
 
 /* --- writing ----------------------------------------------------------------------------------------------------- */
 
-/* Whether an error concerns all that is in Redis, and not P alone. An ACL of an earlier version lacks the key of P. */
+/* Whether an error concerns Redis as a whole, and not P alone. An ACL of an earlier version denies only the key of
+ * P. */
 static bool is_global(enum hw_trouble k)
 {
 	return hw_trouble_is_global(k) && k != HW_TROUBLE_NOPERM;

@@ -9,10 +9,10 @@
  *
  * Transitions pass through a bounded ring in their order. A transition leaves the ring when Redis has confirmed it.
  * After a lost connection, transitions that are not confirmed are sent again; this is harmless, because the script
- * compares seq. If the ring is full, this is counted, and the device's snapshot is written instead. If Sentinels name
- * the master, a failed master may have confirmed transitions that its successor never received. So after each
- * reconnect, the transitions that were confirmed in the last minute are sent again too. This code logs nothing and
- * never blocks.
+ * compares seq. If the ring is full, the device's snapshot is written later as this transition; if the device makes
+ * another transition before that, the first one is dropped and counted. If Sentinels name the master, a failed master
+ * may have confirmed transitions that its successor never received. So after each reconnect, the transitions that were
+ * confirmed in the last minute are sent again too. This code logs nothing and never blocks.
  */
 #ifndef HW_REDIS_H
 #define HW_REDIS_H
@@ -115,7 +115,7 @@ struct hw_redis_ops {
 	 * partition, and they will not be repeated. */
 	void (*on_fenced)(void *arg, unsigned partition, const struct hw_fencing_token *newer);
 	/* Called when this device's states up to `seq` were not written and never will be, because another node owns
-	 * the device, or owned it in between. Must not call a function of this header. May be NULL. */
+	 * the device, or owned the device in between. Must not call a function of this header. May be NULL. */
 	void (*on_dropped)(void *arg, struct hw_ref device, uint64_t seq);
 	/* Called when a request of hw_redis_read_device() failed: the connection was lost, or Redis cannot serve it.
 	 * Must not call a function of this header. May be NULL. */
@@ -207,8 +207,8 @@ void hw_redis_refresh_light(struct hw_redis *r, struct hw_now now, struct hw_ref
 /* Called when data of a device have changed that only a full refresh writes, such as its parents. Queues a refresh
  * that writes all fields of the device's hash. */
 void hw_redis_rewrite(struct hw_redis *r, struct hw_ref device);
-/* hw_redis_parent_heard() adds an entry to the stream device:parent_heard (see struct hw_out). hw_redis_groups()
- * writes the hash device:groups. If Redis does not accept one of these, it is not sent again. */
+/* hw_redis_parent_heard() adds an entry to the stream device:parent_heard (see struct hw_out). hw_redis_groups() writes
+ * the hash device:groups. A write that Redis does not accept is not sent again. */
 void hw_redis_parent_heard(struct hw_redis *r, struct hw_id id, uint64_t seq, struct hw_id parent, int64_t settle_ms);
 void hw_redis_groups(struct hw_redis *r, struct hw_now now);
 /* Called when the broker has cleared the retained messages of a device that was forgotten, or has nothing to clear.

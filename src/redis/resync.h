@@ -2,7 +2,7 @@
 /*
  * A resync: TTL queries for all connected keys, which find changes that no notification has reported. The first queries
  * are for the keys that exist (SCAN, a page at a time). More queries follow for keys that SCAN did not return although
- * their devices are online by their keys. Results are handled like those of other TTL queries.
+ * the devices are online by these keys. Results are handled like those of other TTL queries.
  *
  * Only one resync runs at a time; a new request starts it over. The resync pauses while many queries wait, so it never
  * fills their queue. Cost: one query for each key, in pages. At a slow pace, one page in 50 ms.

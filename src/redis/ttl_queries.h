@@ -7,8 +7,8 @@
  * If the key has expired, PTTL makes Redis delete it at once and send its notification. The answer is -2.
  *
  * A key may also be missing because the store was emptied. So each answer of -2 is held until a fence ends. The fence
- * shows whether the store was emptied; if it was, the owner learns this first. One fence serves all answers that are
- * held when it is sent.
+ * shows whether the store was emptied; if it was emptied, the owner learns this first. One fence serves all answers
+ * that are held when it is sent.
  *
  * A Redis that hung may serve this connection before that of the program that renews the key. So after an answer that
  * took HW_TTL_QUERIES_SLOW_NS, no query is sent for HW_TTL_QUERIES_CALM_NS. Each key that was missing in that time is

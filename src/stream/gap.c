@@ -25,7 +25,7 @@ static int64_t lost_of_other(const struct hw_stream_cursor *c, const struct hw_s
 	return restored ? 0 : s->added - s->length;
 }
 
-/* Moves the cursor to the start of the stream: before its first entry, or to its last id if it is empty. */
+/* Moves the cursor to the start of the stream: before the first entry, or to the last id if the stream is empty. */
 static void start_over(struct hw_stream_cursor *c, const struct hw_stream_info *s)
 {
 	c->added = s->added >= 0 ? s->added - s->length : 0;
