@@ -128,8 +128,8 @@ static void append_listed(struct hw_history *h, const struct hw_event *e, bool w
 }
 
 /* Whether the item of this transition may have been overwritten before it got an id. Such a transition must not be
- * added again as a new one. True if this node made the transition, and the transition is not newer than an overwritten
- * item. For transitions of other nodes the answer is false, because their clocks differ. */
+ * added again as a new one. Returns true if this node made the transition, and the transition is not newer than an
+ * overwritten item. Returns false for transitions of other nodes, because their clocks differ. */
 static bool gave_way(const struct hw_history *h, const struct hw_event *e)
 {
 	return e->time_ms <= h->gave_way_ms && e->node_len == strlen(h->own) &&

@@ -67,7 +67,8 @@ int hw_client_stream(struct hw_client *c, const char *path, const char *last, hw
 int hw_client_prepare(CURL *curl, const char *socket, const char *path);
 /* Appends received bytes. Returns false if there would be too many, or if there is no memory. */
 bool hw_client_keep(struct hw_path *body, const char *bytes, size_t n);
-/* Calls `line` for each complete line of `body`, and keeps the rest. Returns false as soon as `line` does. */
+/* Calls `line` for each complete line of `body`, and keeps an incomplete line. Returns false as soon as `line` returns
+ * false. */
 bool hw_client_lines(struct hw_path *body, hw_line *line, void *arg);
 
 /* Sends a request. Returns 0, or -1 if no complete answer arrived: see hw_client_why(). The caller frees the answer

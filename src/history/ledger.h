@@ -23,9 +23,9 @@ struct hw_ledger *hw_ledger_open(const struct hw_sql_conf *c, char why[HW_SQL_WH
 void hw_ledger_close(struct hw_ledger *l);
 const char *hw_ledger_error(struct hw_ledger *l);
 
-/* Returns how many rows were read since the last call that have an impossible time, state, seq or offset. `row`
- * names one of them: a device or a stream. Such a value counts as unknown: the device gets the state of its next
- * transition, and the stream is read from its start. */
+/* Returns how many rows with an impossible time, state, seq or offset were read since the last call. `row` names one of
+ * them: a device or a stream. Such a value counts as unknown: the device gets the state of its next transition, and the
+ * stream is read from its start. */
 uint64_t hw_ledger_odd(struct hw_ledger *l, char row[HW_ENTRY_NAME]);
 
 /* Reads the stored offset of a stream. Returns 0 or -EIO. */

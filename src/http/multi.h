@@ -32,7 +32,7 @@ int hw_multi_init(struct hw_multi *m, struct event_base *base, hw_multi_done *do
  * libcurl resolves names in a thread, and a timeout does not wait for that thread.
  *
  * `header_bytes` counts the bytes of an answer's headers and trailers. If there are more than HW_MULTI_HEADERS_MAX, the
- * transfer ends with CURLE_WRITE_ERROR. The caller sets the number to 0 before each transfer, and it must live as long
+ * transfer ends with CURLE_WRITE_ERROR. The caller sets *header_bytes to 0 before each transfer, and keeps it as long
  * as the handle.
  */
 CURL *hw_multi_outward(size_t *header_bytes);

@@ -97,8 +97,8 @@ int hw_http_plan(struct hw_http *h, const struct hw_http_safety *s, struct hw_ht
                  void *arg);
 void hw_http_take(struct hw_http *h, struct hw_http_plan *p, char *users, size_t cap);
 void hw_http_plan_fini(struct hw_http_plan *p);
-/* Whether a request that a handler is answering would still be admitted. For long answers, during which the user may
- * lose the right. */
+/* Whether a request that a handler is answering would still be admitted. Used during long answers, because the user may
+ * lose the right meanwhile. */
 bool hw_http_still_admits(const struct hw_http *h, struct evhttp_request *req);
 /* Whether the request came on a unix socket. */
 bool hw_http_is_local(struct evhttp_request *req);

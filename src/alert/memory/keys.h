@@ -3,8 +3,8 @@
  * The keys that heartwheel-alert has in Redis, in memory: for [store] type = memory. Carries out the commands that
  * heartwheel-alert sends, with Redis' answers in Redis' wire format (RESP2), and the work of its four scripts.
  *
- * What differs from Redis: texts have no NUL. A key that a write finds with another type is replaced. The lease is not
- * kept, because a lock allows only one instance. `MAXLEN ~` trims exactly.
+ * What differs from Redis: texts have no NUL. A write replaces a key of another type. The lease is not kept, because a
+ * lock allows only one instance. `MAXLEN ~` trims exactly.
  *
  * Invariant: if there is no memory, `hw_keys_failed()` is true from then on. The keys may then lack a part of a
  * script's work, and must not be stored.

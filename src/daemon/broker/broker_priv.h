@@ -36,7 +36,8 @@ struct hw_app_reader {
 /*
  * The connection for the monitor's messages to itself: barriers, canaries, the share topic. This connection carries no
  * statuses. While a socket contains data, a broker may continue to read it in the same turn. So if statuses came before
- * the barriers, the broker might read both barriers of a pair in one turn. Such a pair proves nothing.
+ * the barriers, the broker might read both barriers of a pair in one turn. A pair that was read in one turn proves
+ * nothing.
  */
 struct hw_app_barriers {
 	struct hw_publisher *publisher;

@@ -30,7 +30,7 @@ struct hw_cluster_early {
 struct hw_cluster_peers {
 	bool reading;         /* src/nodes knows that reader 0 is subscribed */
 	bool asked, again;    /* asked: the retained messages were requested again; again: another request is necessary
-	                       * after that */
+	                         after this one */
 	struct hw_mono since; /* when the retained messages were requested, or when the last lossless blindness ended */
 	struct hw_cluster_early *early; /* owned: presences that were read while `reading` was false */
 	size_t n, cap;

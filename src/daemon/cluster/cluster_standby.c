@@ -180,8 +180,8 @@ static bool is_blind_for_long(struct hw_app *a, struct hw_now now)
 	return s->blind_since.ns && now.mono.ns - s->blind_since.ns >= a->start->cluster_lease_ms * HW_NS_PER_MS;
 }
 
-/* Decides whether this node gives the fleet up. If it does because it is blind, src/nodes may still prefer it as the
- * owner. `goes_blind` then makes it not ready, so that it does not get the fleet back at once. */
+/* Decides whether this node gives the fleet up. After a blind node has given the fleet up, src/nodes may still prefer
+ * it as the owner. `goes_blind` then makes it not ready, so that it does not get the fleet back at once. */
 static void check_loss(struct hw_app *a, struct hw_now now)
 {
 	struct hw_cluster_standby *s = standby_of(a);

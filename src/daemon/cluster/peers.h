@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The messages that the nodes of a cluster publish about themselves, as text. heartwheel/NODE_ID/status has a node's
- * presence. heartwheel/NODE_ID/known has the greatest fencing tokens that the node knows; no last will replaces it. If
- * a message is of another cluster or of a single monitor, it counts as one without claims and known tokens. Pure: no
- * I/O.
+ * presence. heartwheel/NODE_ID/known has the greatest fencing tokens that the node knows; no last will replaces it. A
+ * message of another cluster or of a single monitor counts as a message without claims and known tokens. Pure: no I/O.
  */
 #ifndef HW_PEERS_H
 #define HW_PEERS_H

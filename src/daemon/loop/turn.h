@@ -29,7 +29,7 @@ void hw_app_turned(void *arg, double cpu_s);
  * calls this last. */
 void hw_app_turn(struct hw_app *a);
 /* Takes the core's output and passes it on. The core may check `budget` devices; with 0 it returns only the results of
- * earlier input. Returns the rest of the budget. */
+ * earlier input. Returns what is left of the budget. */
 unsigned hw_app_drain(struct hw_app *a, struct hw_now now, unsigned budget);
 
 /* Counts the wake-up, and detects whether the process stood still or was suspended. Each callback of the loop calls

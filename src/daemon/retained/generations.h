@@ -6,9 +6,9 @@
  *
  * Statuses are not acknowledged in the order of their seq. So each device whose status is pending by a transition is
  * counted in one of two generations. The start of a generation is at most the seq of each device in it (UINT64_MAX: it
- * is empty). New devices join the present generation. When the older one is empty, P becomes the start of the present
- * one, which is the older one from then on. A status that the broker refuses moves to the present generation, so that
- * it holds P back only for a while.
+ * is empty). New devices join the present generation. When the older generation is empty, P becomes the start of the
+ * present generation, which is the older one from then on. A status that the broker refuses moves to the present
+ * generation, so that it holds P back only for a while.
  *
  * Invariant: P <= start of each generation that is not empty. A device whose seq is less than P, because a wall clock
  * was set back or another node's was ahead, lowers P first.

@@ -30,15 +30,17 @@ struct hw_old_topics {
 
 void hw_old_topics_fini(struct hw_old_topics *o);
 
-/* The device has left this group, and its present status is pending. Does nothing if the topic is the same. */
+/* Called when the device has left this group, and its present status is pending. Does nothing if the topic is the
+ * same. */
 void hw_old_topics_moved(struct hw_app *a, struct hw_now now, struct hw_ref device, uint16_t group);
-/* A reload to these settings begins. Does nothing with a store. */
+/* Called when a reload to these settings begins. Does nothing with a store. */
 void hw_old_topics_reload(struct hw_app *a, const struct hw_settings *to);
 
-/* Removes statuses as far as the publisher has room, at most *budget, and subtracts their number. */
+/* Removes statuses as far as the publisher has room, at most *budget, and subtracts their number from *budget. */
 void hw_old_topics_pump(struct hw_app *a, unsigned *budget);
 void hw_old_topics_down(struct hw_old_topics *o);
-/* The broker has answered. Returns the topic, which the caller must free; NULL: the answer is about another message. */
+/* Called when the broker has answered. Returns the topic, which the caller must free; NULL: the answer is about another
+ * message. */
 char *hw_old_topics_answered(struct hw_old_topics *o, uint64_t publish_id);
 
 #endif

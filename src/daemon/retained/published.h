@@ -11,7 +11,7 @@ void hw_app_published_free(struct hw_app *a);
 
 /* Called after a transition, when its status is pending, and before the transition is written: counts the device. */
 void hw_app_published_pending(struct hw_app *a, const struct hw_device *d);
-/* The same, for a device whose status was pending before this run. */
+/* Like hw_app_published_pending(), for a device whose status was pending before this run. */
 void hw_app_published_left(struct hw_app *a, const struct hw_device *d);
 /* Called when a device's status is not pending any more, and when the broker has refused it. */
 void hw_app_published_settled(struct hw_app *a, const struct hw_device *d);
@@ -22,7 +22,7 @@ void hw_app_published_refused(struct hw_app *a, const struct hw_device *d);
 void hw_app_published_won(struct hw_app *a, struct hw_now now, const struct hw_partitions *set,
                           const struct hw_partitions *unclean);
 void hw_app_published_lost(struct hw_app *a, const struct hw_partitions *set);
-/* Whether P of an owned partition is not read yet. Then this node makes no transitions there. */
+/* Whether P of an owned partition is not read yet. Until P is read, this node makes no transitions in the partition. */
 bool hw_app_published_is_unread(const struct hw_app *a);
 /* hw_app_published_found(): called with the answer of Redis (struct hw_redis_ops). hw_app_published_unlinked():
  * called when the connection is lost. */

@@ -28,8 +28,8 @@ enum hw_request_action {
 /* A request. It owns its texts; only `raw` and task.body may borrow from the message. */
 struct hw_request {
 	enum hw_request_action action;
-	struct hw_text sender; /* the sender that the payload names; empty: none. The caller decides whether to
-	                        * believe it */
+	struct hw_text sender; /* the sender that the payload names; empty: none. The caller decides whether this name
+	                          counts */
 	struct hw_text msg_id;
 	struct hw_task_submission task; /* DELIVER: without its name and its sender */
 	struct hw_text of;              /* CANCEL, QUERY: msg_id of the task */

@@ -56,7 +56,7 @@ struct hw_tasks_watch {
 	size_t n_waiting;
 	bool sweeping, known;
 	unsigned sweeps; /* since the last tick */
-	/* monotonic. hears_ms: since when this instance receives all messages; 0: it does not */
+	/* monotonic. hears_ms: since when this instance receives all messages; 0: it does not receive all */
 	int64_t ticked_ms, hears_ms;
 	uint64_t count;
 };
