@@ -66,7 +66,7 @@ struct hw_conf_option {
 
 /*
  * [KIND NAME]: a section that a file may have several times. Each has its own struct, whose first member is `char
- * *name`. The program's struct contains a pointer to the array of these, and their number as a size_t.
+ * *name`. The program's struct contains a pointer to the array of these structs, and their number as a size_t.
  */
 struct hw_conf_named {
 	const char *kind;   /* NULL: none */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Operations on the value in a field: compare, copy, print, free. Each is a switch on the type. */
+/* Operations on the value in a field: compare, copy, print, free. Each operation is a switch on the type. */
 #include "conf/value.h"
 
 #include <errno.h>

@@ -33,7 +33,7 @@
 
 static const char no_memory[] = "out of memory";
 
-/* A list that is being written. Its owner is the pager's queue, or the call that answers it at once. */
+/* A list that is being written. Its owner is the pager's queue, or the function that answers the request at once. */
 struct list {
 	struct list *next, **prev;
 	struct hw_pager *pager;

@@ -22,7 +22,7 @@ int hw_failed(const struct hw_ctl *ctl, const char *format, ...)
 	return HW_EXIT_FAILED;
 }
 
-/* A byte that is not UTF-8 is refused. If U+FFFD took its place, the request could name another device. */
+/* A byte that is not UTF-8 is refused: if the byte were replaced by U+FFFD, the request could name another device. */
 char *hw_body_end(struct hw_json *body, const char **why)
 {
 	hw_json_close(body, '}');

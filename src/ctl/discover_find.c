@@ -139,8 +139,8 @@ static bool is_command(const struct hw_finding *f, size_t topic)
 	return false;
 }
 
-/* Excludes the topics below Home Assistant's root. They are descriptions of devices, which devices and bridges
- * publish. */
+/* Excludes the topics below Home Assistant's root. On these topics, devices and bridges publish descriptions of
+ * devices. */
 static void exclude_topics(struct hw_finding *f)
 {
 	for (size_t i = 0; i < f->n; i++)

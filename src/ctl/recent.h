@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The hashes of transitions that heartwheelctl has shown: at least the last HW_RECENT, and at most twice as many. Takes
- * constant time. Each of the two tables has a quarter of a megabyte, and is allocated at its first use.
+ * The hashes of transitions that heartwheelctl has shown: at least the last HW_RECENT, and at most twice as many. An
+ * addition takes constant time. Each of the tables `young` and `old` has a quarter of a megabyte, and is allocated at
+ * its first use.
  */
 #ifndef HW_CTL_RECENT_H
 #define HW_CTL_RECENT_H

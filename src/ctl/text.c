@@ -112,8 +112,8 @@ static size_t append(const struct hw_screen *s, const char *text, size_t skip, s
 	return columns;
 }
 
-/* Returns a copy that is safe to show, shortened in the middle. Ids with a common prefix differ at their ends, so
- * the end gets as much room as the begin. */
+/* Returns a copy that is safe to show. A long text is shortened in the middle: ids with a common prefix differ at their
+ * ends, so the end gets as much room as the begin. */
 char *hw_text_clean(const struct hw_screen *s, const char *text, size_t max, size_t *width)
 {
 	const char *dots = s->ascii ? "..." : "\u2026";

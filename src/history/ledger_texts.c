@@ -6,8 +6,8 @@
 #define TEXT(number)    TEXT_OF(number)
 #define PIECE           TEXT(HW_LEDGER_PIECE)
 
-/* A column that is summed up. Another program may have written a value so large that MariaDB refuses the sum because
- * it overflows. */
+/* A column that is summed up. Another program may have written a value so large that the sum overflows, and MariaDB
+ * refuses the sum. */
 #define SANE(column) "CASE WHEN " column " BETWEEN 0 AND 1000000000000000 THEN " column " ELSE 0 END"
 
 /* clang-format off */

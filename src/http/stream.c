@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* See stream.h. Invariant: on_gone() is called exactly once, and the request is freed by then or by evhttp. */
+/* See stream.h. Invariant: on_gone() is called exactly once. The request is freed before that call, or by evhttp. */
 #include "http/stream.h"
 
 #include <event2/buffer.h>

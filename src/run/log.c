@@ -26,7 +26,7 @@
 #define LINE_MAX_BYTES 2048
 #define HEAD_MAX_BYTES 128 /* what stands before the text in a line */
 #define TERMINAL_PIECE 128 /* bytes for which a terminal has room if poll() calls it writable */
-/* How long a line waits for a reader that is only slow. For example, /dev/log may have room for 10 lines only. */
+/* How long a line waits for a slow reader. For example, /dev/log may have room for only 10 lines. */
 #define PATIENCE_MS    10
 #define WAITS_A_SECOND 20
 #define LIMIT_NS       (INT64_C(10) * 1000 * 1000 * 1000)

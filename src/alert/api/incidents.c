@@ -146,7 +146,8 @@ static void list_open(struct hw_alert_app *a, struct evhttp_request *req, const 
 
 /* --- requests that read Redis ------------------------------------------------------------------------------------- */
 
-/* A request that waits for Redis. It is freed when all its answers have come, even if its client has disconnected. */
+/* A request that waits for Redis. It is freed when all answers of Redis have arrived, even if its client has
+ * disconnected. */
 struct read {
 	struct hw_alert_app *app;
 	struct hw_pending pending;

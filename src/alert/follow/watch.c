@@ -122,7 +122,7 @@ static void ask_records(struct hw_alert_watch *w)
 	w->asking = hw_alert_store_ask(w->app->store, on_records, w, words) == 0;
 }
 
-/* Whether no known monitor renews its record. If so, a new name may be that of the monitor that is running. */
+/* Whether no known monitor renews its record. If so, a new name may be the name of the monitor that runs now. */
 static bool is_unseen(const struct hw_alert_watch *w)
 {
 	int64_t now_ns = hw_alert_mono().ns;

@@ -42,7 +42,7 @@ static struct hw_cluster_eviction *place_of(struct hw_app *a, const char *node, 
 	return free;
 }
 
-/* Called when the broker refuses to disconnect the other node. This is logged once while it lasts. The fence
+/* Called when the broker refuses to disconnect the other node. Logs this once while the broker refuses. The fence
  * (src/nodes/fence.h) then waits until the broker must have closed that node's connection. */
 static void refused(struct hw_cluster_eviction *e, struct hw_now now, const char *why)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* See cluster_forms.h. Cost: each entry that is read is parsed, and its groups are compared by name with this node's.
- */
+/* See cluster_forms.h. Cost: each entry that is read is parsed, and its groups are compared by name with the groups of
+ * this node. */
 #include "cluster_forms.h"
 
 #include <cjson/cJSON.h>
@@ -490,8 +490,8 @@ static const char *better(const struct hw_app *a, const struct hw_group_use *use
 	return best;
 }
 
-/* Whether each ready member has read the name of the node that is to own the fleet. Then only that node will claim
- * the fleet. */
+/* Whether each ready member has read that the node `to` is to own the fleet. If so, only that node will claim the
+ * fleet. */
 static bool is_agreed(const struct hw_app *a, const char *to)
 {
 	const struct hw_members *all = hw_nodes_members(a->cluster->nodes);

@@ -67,8 +67,8 @@ struct hw_cluster_forms {
 	struct hw_partitions
 		unable;      /* for hw_nodes_unable(); calculated again after each entry that was read or written */
 	bool unknown_writer; /* the stream had an entry of a node whose groups are not known */
-	bool decided, stood, known; /* decided: `unable` is up to date; stood: this node stood by then; known: unjudged
-	                               devices were known then */
+	bool decided, stood, known; /* decided: `unable` is up to date; stood, known: when `unable` was calculated, this
+	                               node stood by, and unjudged devices were known */
 	size_t n, next;             /* next: the slot to reuse when all are taken */
 };
 

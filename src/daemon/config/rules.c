@@ -457,8 +457,8 @@ static void check_id(struct hw_conf_draft *d, struct hw_settings_group *g, struc
 		                              id->bad ? NULL : g->id, HW_NAMES_STATUS);
 }
 
-/* Checks the rules about `payload`. A Homie device publishes its own /$state. If the monitor published there too,
- * the two would overwrite each other's messages for ever. */
+/* Checks the rules about `payload`. A Homie device publishes its own /$state. If the monitor also published there,
+ * device and monitor would overwrite each other's messages for ever. */
 static void check_payload(struct hw_conf_draft *d, const struct hw_settings_group *g, struct hw_conf_origins *origins)
 {
 	static const char state[] = "/$state";

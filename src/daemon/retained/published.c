@@ -166,7 +166,7 @@ static void ask(struct hw_app *a, struct hw_now now)
 	b->asking += hw_redis_read_published(a->redis) == 0;
 }
 
-/* Devices of an earlier ownership may still be counted. They are settled like others. */
+/* Devices may still be counted from an earlier ownership of these partitions. They are settled like other devices. */
 void hw_app_published_won(struct hw_app *a, struct hw_now now, const struct hw_partitions *set,
                           const struct hw_partitions *unclean)
 {

@@ -146,7 +146,8 @@ static bool read_hole(const struct hw_json_member *row, struct hw_past_hole *out
 		else if (is(&m, "lost"))
 			out->lost = number_of(&m, -1);
 	}
-	/* Whether the row describes a gap. It does not if another stream begins there, or if no entry was lost. */
+	/* Whether the row describes a gap. Returns false if another stream begins at `before`, or if no entry was
+	 * lost. */
 	return found == 2 && out->lost != 0 && hw_stream_id_compare(out->after, out->before) < 0;
 }
 

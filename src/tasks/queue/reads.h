@@ -31,8 +31,8 @@ bool hw_reads_are_up(const struct hw_reads *r);
 const char *hw_reads_why(const struct hw_reads *r);
 struct hw_redis_link *hw_reads_link(struct hw_reads *r);
 
-/* Called with the reply to a request. `reply` NULL: there is no answer, and `why` is a sentence about that. Both are
- * valid during the call. Never called from the functions below. */
+/* Called with the reply to a request. `reply` NULL: there is no answer, and `why` is a sentence with the reason.
+ * `reply` and `why` are valid during the call. Never called from the functions below. */
 typedef void hw_reads_done(void *arg, const struct hw_tasks_reply *reply, const char *why);
 
 /* Returns 0, or -ENOTCONN, -EBUSY or -ENOMEM, and done() is then not called. */
