@@ -436,6 +436,23 @@ def test_redis_is_away(env, make):
     assert m.head() is head and "stands by again" not in head.log()
 
 
+def test_redis_returns_empty_while_the_broker_is_away(env, make):
+    """The owner is blind for longer than its lease, and nobody else hears the fleet: it keeps its devices, and writes them
+    again. A device that is offline sends nothing, so no other node could know it."""
+    m, h, t = make(2, lease=1.0, mqtt={"reconnect_grace": "1s"})
+    h.kill("d9")
+    t.wait()
+    t.hear()
+    env.broker.stop()
+    pass_time(2)
+    env.redis_server.stop()
+    env.redis_server.start()
+    pass_time(2)
+    env.broker.start()
+    m.wait_shared()
+    wait_until(lambda: env.in_store("d9") == "offline", 20, "the device that sends nothing to be known again")
+
+
 def test_what_was_seen_is_counted_from_who_had_it_last(env, make):
     """Redis has the last heartbeat as of the last refresh, which may be a timeout ago, and no node heard the device after the
     owner died: neither is silence. The devices beat just within their timeout."""

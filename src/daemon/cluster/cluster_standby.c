@@ -139,7 +139,7 @@ void hw_app_standby_lost(struct hw_app *a)
 void hw_app_standby_released(struct hw_app *a)
 {
 	struct hw_cluster_standby *s = standby_of(a);
-	s->over |= s->fleet && !owns(a, false);
+	s->over |= s->fleet && !s->lost && !owns(a, false); /* if it had lost the fleet before: check_loss() */
 }
 
 bool hw_app_standby_loaded(struct hw_app *a)
@@ -180,15 +180,17 @@ static bool is_blind_for_long(struct hw_app *a, struct hw_now now)
 	return s->blind_since.ns && now.mono.ns - s->blind_since.ns >= a->start->cluster_lease_ms * HW_NS_PER_MS;
 }
 
-/* Decides whether this node gives the fleet up. After a blind node has given the fleet up, src/nodes may still prefer
- * it as the owner. `goes_blind` then makes it not ready, so that it does not get the fleet back at once. */
+/* Decides whether this node gives the fleet up. A node that lost the fleet keeps its devices until another node has
+ * taken a partition, even if it is blind: if Redis was emptied, no other node knows the devices. If the node gives the
+ * fleet up while it is blind, src/nodes may still prefer it as the owner. `goes_blind` then makes it not ready, so that
+ * it does not get the fleet back at once. */
 static void check_loss(struct hw_app *a, struct hw_now now)
 {
 	struct hw_cluster_standby *s = standby_of(a);
 	bool blind = is_blind_for_long(a, now);
 	s->saw |= hw_monitor_stats(a->monitor)->barriers_back > 0; /* no barrier is sent before the subscription */
 	s->lost &= !owns(a, true);
-	s->over |= s->lost && (blind || another_has_token(a));
+	s->over |= s->lost && another_has_token(a);
 	s->goes_blind |= s->over && blind && !s->saw;
 }
 
