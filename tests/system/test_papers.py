@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """The manuals and docs are compared with the programs and their source: each list is complete and has nothing else. No server
 runs."""
+import csv
 import re
 import subprocess
 import sys
@@ -242,6 +243,34 @@ def anchors(text):
     """The anchors that GitHub makes of headings."""
     heads = re.findall(r"^#+ (.*)", re.sub(r"^```.*?^```", "", text, flags=re.M | re.S), re.M)
     return {re.sub(r"[^\w\- ]", "", re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", h).lower()).replace(" ", "-") for h in heads}
+
+
+# The rows of the tables below "What it costs" in nodes.md, and the labels of their figures in bench/results/nodes.csv.
+COSTS = {
+    "heartbeats a second": ("carried: a monitor by itself", "carried: 1 node", "carried: 2 nodes", "carried: 3 nodes"),
+    "CPU of the broker": ["carried: CPU of the broker, " + who for who in ("a monitor by itself", "1 node", "2 nodes", "3 nodes")],
+    "take-over after SIGKILL, `lease = 1s`": ["take-over, lease 1s: owned by the other, " + which for which in ("p50", "longest")],
+    "take-over after SIGKILL, `lease = 5s`": ["take-over, lease 5s: owned by the other, " + which for which in ("p50", "longest")],
+    "CPU for one heartbeat": ["watched: CPU, " + who for who in ("a monitor by itself", "owner", "watcher")],
+    "CPU for one stopped device": ["deaths: CPU, " + who for who in ("a monitor by itself", "owner", "watcher")],
+    "time until all 50,000": ("deaths: until all are written, owner to a monitor by itself",),
+    "CPU of Redis for the 50,000": ("deaths: CPU of Redis, with a watcher to without",),
+    "CPU of Redis for a renewal with two": ["renewal: CPU of Redis, 2 members" + also for also in ("", ", owners changed")],
+    "CPU of Redis for a renewal with eight": ["renewal: CPU of Redis, 8 members" + also for also in ("", ", owners changed")],
+}
+
+
+def test_nodes_md_has_the_measured_costs():
+    figures = list(csv.DictReader(read("bench/results/nodes.csv").splitlines()))
+    measured = {row["label"]: row["value"] for row in figures}
+    assert len(measured) == len(figures), "nodes.csv has several runs"
+    part = re.search(r"^## What it costs\n(.*?)^## ", read("docs/nodes.md"), re.S | re.M)[1]
+    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in part.splitlines() if re.match(r"\| [^|]", line)]
+    assert len(rows) == len(COSTS)
+    for title, *cells in rows:
+        labels = [labels for start, labels in COSTS.items() if title.startswith(start)]
+        assert len(labels) == 1, title
+        assert re.findall(r"[\d.]+", " ".join(cells).replace(",", "")) == [measured[label] for label in labels[0]], title
 
 
 def test_every_page_is_installed():
