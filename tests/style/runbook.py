@@ -9,7 +9,8 @@ from pathlib import Path
 PAGE = Path("docs/runbook.md")
 RULES = Path("conf/heartwheel-alerts.yml")
 CAUSES = Path("src/core/blind.c")
-CALL = re.compile(r"\b(?:hw_log|hw_log_limited|report|on_line)\(")
+CALL = re.compile(r"\b(?:hw_log|hw_log_limited|report|on_line|put_line)\(")
+PRINT = r"\b(?:hw_print|snprintf)\((?=%s\b)"
 LEVELS = re.compile(r"HW_LOG_(?:WARNING|ERROR)\b")
 LITERAL = re.compile(r'"((?:[^"\\]|\\.)*)"')
 CONVERSION = re.compile(r"%[-+ #0]*(?:\d+|\*)?(?:\.(?:\d+|\*))?(?:hh|h|ll|l|z|j|t)?[diouxXcsfeEgGp]")
@@ -51,8 +52,15 @@ def plain(text):
     return re.sub(r"\*+", "*", text)
 
 
+def printed(text, name):
+    """The format of the last line that `text` writes into the buffer `name`, or `name`."""
+    found = list(re.finditer(PRINT % name, text))
+    return arguments(call(text, found[-1].end()))[2] if found else name
+
+
 def log_lines(root):
-    """{text: FILE:LINE}. The format stands after the level; of a choice between formats each is a line."""
+    """{text: FILE:LINE}. The format stands after the level, or is written into the buffer that stands there; of a choice between
+    formats each is a line."""
     found = {}
     for path in sorted(root.glob("src/**/*.c")):
         text = without_comments(path.read_text())
@@ -61,9 +69,12 @@ def log_lines(root):
             level = next((i for i, a in enumerate(args) if LEVELS.search(a)), len(args))
             if level + 1 >= len(args):
                 continue
+            fmt = args[level + 1].strip()
+            if re.fullmatch(r"\w+", fmt):
+                fmt = printed(text[text.rfind("\n{", 0, m.start()):m.start()], fmt)
             # A macro within the format is a conversion's last letters, or a text of its own.
             fmt = re.sub(r"\bPRI([diouxX])\d+|\b[A-Z][A-Z_]+\b(?=\s*(?:\"|$))", lambda w: '"%s"' % (w.group(1) or "%s"),
-                         args[level + 1])
+                         fmt)
             for choice in re.split(r"[?:](?=(?:[^\"]*\"[^\"]*\")*[^\"]*$)", fmt):
                 line = "".join(LITERAL.findall(choice))
                 if line:
