@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: MIT
 """site.py SOURCE BUILD: makes BUILD/site of README, docs and the manuals, by mkdocs and mandoc. `make site` runs it.
 
-The pages stay what they are in the tree; here their links get the places of the site. It fails if a link is broken, or if a page
-loads anything from elsewhere."""
+The pages stay what they are in the tree; here their links get the places of the site. It fails if a link is broken, if a
+page loads anything from elsewhere, or if a list or code block became running text."""
 import html.parser
 import json
 import re
@@ -29,6 +29,7 @@ NAV = (
 )
 MOVED = {"README.md": "index.md", "CONTRIBUTING.md": "contributing.md", "CHANGES": "changes.md", "LICENSE": "license.md"}
 FOLDERS = {"conf": "conf", "containers": "container-files"}
+FENCE = re.compile(r"^```.*?^```$", re.S | re.M)
 LINK = re.compile(r"(\]\()([^)\s#]+)(#[^)\s]*)?(\))")
 
 
@@ -51,8 +52,9 @@ def page(text, folder):
             return m[0]
         return m[1] + place(m[2], folder) + (m[3] or "") + m[4]
 
-    parts = re.split(r"(^```.*?^```$|`[^`\n]*`)", text, flags=re.S | re.M)
+    parts = re.split(r"(%s|`[^`\n]*`)" % FENCE.pattern, text, flags=re.S | re.M)
     names = "|".join(re.escape(p.stem) for p in manuals())
+    parts[1::2] = [p if p.startswith("```") else p.replace("\\|", "|") for p in parts[1::2]]  # GitHub needs \| in a table's code
     for i in range(0, len(parts), 2):
         parts[i] = LINK.sub(link, parts[i])
         parts[i] = re.sub(r"(?<![\w/\[-])(%s)\(([1-8])\)" % names, r"[\1(\2)](man/\1.\2.md)", parts[i])
@@ -75,14 +77,23 @@ def manual(path):
 
 
 class Loads(html.parser.HTMLParser):
-    """What a page loads, and what it links to."""
+    """What a page loads, what it links to, and what of its Markdown stayed text."""
+    RAW = re.compile(r"\\\||\n[-*] \w|\n\d\. \w|^\|.*\|$", re.M)
 
     def __init__(self):
         super().__init__()
-        self.loads, self.links, self.ids = [], [], set()
+        self.loads, self.links, self.ids, self.raw, self.pre = [], [], set(), [], False
+
+    def handle_data(self, data):
+        if not self.pre:
+            self.raw += [m[0].strip() for m in self.RAW.finditer(data)]
+
+    def handle_endtag(self, tag):
+        self.pre &= tag not in ("pre", "script", "style")
 
     def handle_starttag(self, tag, attrs):
         a = dict(attrs)
+        self.pre |= tag in ("pre", "script", "style")
         self.ids |= {a[n] for n in ("id", "name") if a.get(n)}
         if tag == "a":
             self.links.append(a.get("href") or "")
@@ -102,6 +113,8 @@ def checked():
         if path.name == "404.html":
             continue
         wrong += ["%s loads %s" % (path.relative_to(SITE), u) for u in p.loads if re.match(r"(https?:)?//", u)]
+        wrong += ["%s: '%s' is running text; a list needs an empty line before it" % (path.relative_to(SITE), r)
+                  for r in p.raw]
         for u in p.links + p.loads:
             name, _, anchor = u.partition("#")
             if re.match(r"[a-z]+:|//", u):
@@ -112,6 +125,9 @@ def checked():
                 wrong.append("%s: there is no %s" % (path.relative_to(SITE), u))
             elif anchor and target in pages and anchor not in pages[target].ids:
                 wrong.append("%s: %s has no %s" % (path.relative_to(SITE), name or "it", anchor))
+    for path in PAGES.glob("*.md"):
+        wrong += ["%s: an indented ``` is no code block here: '%s'" % (path.name, m) for m in
+                  re.findall(r"^[ \t]+```\w*\n\s*(.*)", FENCE.sub("", path.read_text()), re.M)[::2]]
     for path in SITE.rglob("*.css"):
         wrong += ["%s loads %s" % (path.relative_to(SITE), u) for u in re.findall(r"url\(['\"]?((?:https?:)?//[^)'\"]+)", path.read_text())]
     return sorted(set(wrong))
@@ -136,7 +152,7 @@ def main():
         if path.suffix != ".md":
             title = {"CHANGES": "Changes", "LICENSE": "Licence"}[path.name]
             text = "# %s\n\n```text\n%s\n```\n" % (title, text) if path.name == "LICENSE" else "# %s\n\n%s" % (
-                title, re.sub(r"\A.*?\n=+\n", lambda m: "## " + m[0].split("\n")[0] + "\n", text, flags=re.S))
+                title, re.sub(r"^(\w.*)\n(?=- )", r"### \1\n\n", re.sub(r"^(.+)\n=+\n", r"## \1\n", text, flags=re.M), flags=re.M))
         folder = path.parent.relative_to(SOURCE)
         (PAGES / MOVED.get(path.name, path.name)).write_text(page(text, folder))
     (PAGES / "man").mkdir()

@@ -73,9 +73,9 @@ fi
 if need python3 python3; then
 	python3 tests/style/runbook.py >"$work/out" 2>&1
 	verdict 'runbook: each alert rule, each cause of blindness and each warning of the log is there, and nothing else'
-	if command -v mkdocs >/dev/null && command -v mandoc >/dev/null; then
+	if need mkdocs mkdocs && need mandoc mandoc; then
 		python3 docs/site.py . "$work" >"$work/site.log" 2>&1 || cp "$work/site.log" "$work/out"
-		verdict 'site: no link is broken, and nothing is loaded from elsewhere'
+		verdict 'site: no link is broken, nothing is loaded from elsewhere, and no list or code block is running text'
 	fi
 	python3 tests/style/links.py "$work/files" >"$work/out" 2>&1
 	verdict 'links: each page and heading that a page links to is there, in the tree and as installed'

@@ -9,7 +9,7 @@ policy=''
 	BUILD_PACKAGES='gcc libc6-dev make autoconf automake pkg-config libevent-dev libhiredis-dev libmosquitto-dev
 		libcjson-dev libcurl4-openssl-dev libncurses-dev libsqlite3-dev libmariadb-dev libssl-dev
 		libsystemd-dev libjs-chart.js check mosquitto mosquitto-clients redis-server'
-	STYLE_PACKAGES='clang-format mandoc universal-ctags shellcheck'
+	STYLE_PACKAGES='clang-format mandoc mkdocs universal-ctags shellcheck'
 	TEST_PACKAGES='openssl curl python3 python3-pytest python3-pytest-xdist python3-pyte python3-redis python3-paho-mqtt
 		python3-jinja2 mariadb-server'
 }
