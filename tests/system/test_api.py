@@ -233,6 +233,14 @@ def test_the_manuals_list_the_metrics_of_heartwheel_tasks(programs):
     assert names == {n for n in there if n.startswith("task")} | {"task_watched"}, "that one with [tasks] watch alone"
 
 
+def test_the_manual_lists_the_metrics_of_heartwheel_alert(programs):
+    there = {name for name in Metrics(programs["heartwheel-alert"].get("/metrics").body.decode()).types
+             if name.startswith("heartwheel_")}
+    metrics = (SRC / ALERT).read_text().split("\n.Sh METRICS\n")[1].split("\n.Sh ")[0]
+    names = re.findall(r"heartwheel_\w+", " ".join(re.findall(r"^\.It (heartwheel_.*)", metrics, re.M)))
+    assert len(names) > 8 and set(names) == there
+
+
 def test_every_key_in_redis_is_documented(programs, answers):
     """Each key stands in docs/redis.md, or in heartwheel-tasks(8) with its prefixes."""
     redis_md, manual = ((SRC / p).read_text() for p in ("docs/redis.md", "man/heartwheel-tasks.8"))

@@ -160,6 +160,7 @@ def test_exit_statuses():
     assert re.search(r"HW_EXIT_USAGE = 2,[^,}]*HW_EXIT_IN_USE +/", read("src/run/options.h")), "3 is the last one of the daemons"
     ctl = dict(re.findall(r"HW_EXIT_(\w+) = (\d)", read("src/ctl/ctl.h")))
     for manual, statuses in (("man/heartwheeld.8", "0123"), ("man/heartwheel-tasks.8", "012"), ("man/heartwheel-history.8", "012"),
+                             ("man/heartwheel-alert.8", "012"),
                              ("man/heartwheelctl.1", "".join(sorted(set(ctl.values()) - {ctl["UNKNOWN"]})))):
         assert "".join(re.findall(r"^\.It (\d)$", section(manual, "EXIT STATUS"), re.M)) == statuses, manual
 
