@@ -5,6 +5,7 @@ import json
 import os
 import re
 import signal
+import subprocess
 import time
 
 import pytest
@@ -62,6 +63,10 @@ def guarded_redis(env, more=""):
     os.chmod(path, 0o644)
     conf = env.dir / "redis.conf"
     conf.write_text("include %s\n" % path)
+    start_redis(env, conf)
+
+
+def start_redis(env, conf):
     env.own_redis(start=False)
     env.redis_server.options = []
     launch = env.redis_server.spawn
@@ -301,6 +306,57 @@ def test_heartwheel_alert_under_its_redis_user(env):
     assert a.incidents("?state=closed&after=" + incident) == []
     wait_until(lambda: a.metrics().get("alert_commits_total") > 0)
     a.stop()
+    assert not env.redis.execute_command("ACL", "LOG"), env.redis.execute_command("ACL", "LOG")
+
+
+def test_the_walk_of_security_md_gives_each_daemon_its_redis_user(env):
+    """The commands of docs/security.md "Redis" run below a directory; only paths differ, and chown and systemctl do nothing. A
+    real Redis reads the result, and each daemon works with its own file."""
+    import redis
+    walk = (SRC / "docs" / "security.md").read_text().split("\n## Redis\n")[1].split("\n## ")[0]
+    first, second = re.findall(r"^```sh\n(.*?)^```", walk, re.M | re.S)
+    keys, = re.findall(r"^```ini\n(.*?)^```", walk, re.M | re.S)
+    root = env.own_dir("root")
+    etc = root / "etc" / "heartwheel"
+    etc.mkdir(parents=True)
+    (root / "etc" / "redis").mkdir()
+
+    def moved(text):
+        return text.replace("/etc/", "%s/etc/" % root).replace("/usr/share/doc/heartwheel/examples/", "%s/conf/" % SRC)
+
+    def type_in(commands):
+        subprocess.run(["bash", "-euc", "chown() { :; }; systemctl() { :; }\n" + moved(commands)], check=True)
+
+    users = [l.split()[1] for l in REDIS_ACL.splitlines() if l.startswith("user ")]
+    type_in(first)
+    start_redis(env, root / "etc" / "redis" / "redis.conf")
+    assert sorted(l.split()[1] for l in env.redis.execute_command("ACL", "LIST")) == sorted(users + ["default"])
+    for user in users:
+        client = redis.Redis("127.0.0.1", env.redis_server.port, username=user, password="CHANGE-ME")
+        with pytest.raises(redis.exceptions.ResponseError, match="WRONGPASS"):
+            client.ping()
+    env.redis.execute_command("ACL", "LOG", "RESET")
+    daemons = {"heartwheeld": env.configure(timeout="500ms"), "heartwheel-alert": Alert(env),
+               "heartwheel-tasks": Tasks(env, key_prefix="task:")}
+    if BUILT:
+        daemons["heartwheel-history"] = History(env, Sqlite(env.own_dir("db")))
+    for name, daemon in daemons.items():
+        user = "heartwheel" if name == "heartwheeld" else name
+        text = daemon.conf.read_text().replace("t%d:task:" % env.number, "task:")
+        assert text.count("[redis]\n") == 1
+        (etc / "monitor.conf").write_text(text.replace("[redis]\n", moved(keys)))
+        type_in(second)
+        daemon.conf.write_text((etc / ("monitor.conf" if name == "heartwheeld" else name + ".conf")).read_text())
+        daemon.start()
+        wait_until(lambda: user in {c["user"] for c in env.redis.client_list()}, what="a connection of " + user)
+        if user != "heartwheel":
+            unit = (SRC / "conf" / (name + ".service")).read_text()
+            command, = re.findall(r"^ExecStart=.*", unit, re.M)
+            drop_in = root / "etc" / "systemd" / "system" / (name + ".service.d") / "redis-user.conf"
+            assert drop_in.read_text() == "[Service]\nExecStart=\n%s\n" % moved(command.replace("monitor", name))
+    env.beat("pump-7")
+    daemons["heartwheel-alert"].wait_open()
+    assert {c["user"] for c in env.redis.client_list()} == {"default", *users} - ({"heartwheel-history"} if not BUILT else set())
     assert not env.redis.execute_command("ACL", "LOG"), env.redis.execute_command("ACL", "LOG")
 
 
