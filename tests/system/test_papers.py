@@ -213,6 +213,11 @@ def test_heartwheeld_8_lists_what_a_reload_applies():
                 assert (key in said.get(where, ())) == is_live, (where, key)
 
 
+def test_heartwheel_api_7_names_each_path_that_is_passed_on():
+    passed = re.findall(r'\{EVHTTP_REQ_\w+, "([^"]+)", [^,]+, hw_serve_(?:tasks|durable|alert)\}', read("src/control/control.c"))
+    assert set(passed) == set(re.findall(r"^\.Pa (/v1/\S+)", section("man/heartwheel-api.7", "OTHER DAEMONS"), re.M))
+
+
 def test_redis_md_has_every_key():
     said = read("docs/redis.md")
     keys = re.findall(r'join\(prefix, "(\w+:?)"', read("src/redis/keys.c")) + ["connected:", "disconnected:", "state:"]
