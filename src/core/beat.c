@@ -239,7 +239,9 @@ void hw_beat_answered(struct hw_monitor *m, struct hw_now now, uint32_t i)
 {
 	struct hw_device *d = hw_monitor_at(m, i);
 	bool heard = hw_form_is_ours(m, d);
-	d->flags &= (uint16_t)~HW_FLAG_TIMED; /* so neither the gap that the answer ends nor the next gap is learned */
+	/* The time of an answer depends on when the probe was sent, not on how often the device sends. The flag is
+	 * cleared twice, so neither the time before the answer is learned, nor the time after it. */
+	d->flags &= (uint16_t)~HW_FLAG_TIMED;
 	hw_beat_apply(m, now, d->group, hw_device_id(d), i, NULL);
 	d->flags &= (uint16_t)~HW_FLAG_TIMED;
 	if (!heard) /* no filter has delivered the answer */

@@ -60,7 +60,8 @@ bool hw_form_are_kin(const struct hw_monitor *m, size_t a, size_t b);
 /* Whether one of the group's kin is blind. */
 bool hw_form_is_kin_blind(const struct hw_monitor *m, uint16_t group);
 
-/* Whether the device's group is blind, or one of the groups to which the device or its filters may belong. */
+/* Whether any of these groups is blind: the device's group; the kin of the group, if the device may belong to one of
+ * them (hw_form_is_guessed()); the heirs of the group, if a reload may have given them the device's filters. */
 static inline bool hw_form_is_blind(const struct hw_monitor *m, const struct hw_device *d)
 {
 	return hw_hearing_is_blind(&m->hearing, d->group) ||

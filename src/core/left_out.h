@@ -17,8 +17,9 @@
 
 #define HW_LEFT_OUT_MAX 65536 /* 1.5 MiB */
 
-/* Adds a device without a record. `state`: PROVISIONAL if only a heartbeat shows that it exists. `group` < 0: its
- * group is not known; the first group counts. */
+/* Notes a left-out device, or updates its note. `state`: PROVISIONAL if only a heartbeat shows that the device exists;
+ * a state that is already noted then stays. `group` < 0: the group is not known, and the device is counted in the first
+ * group. */
 void hw_left_out_note(struct hw_monitor *m, int group, const char *id, size_t len, enum hw_state state);
 /* Whether the device is a left-out device that the store has. Before its messages count, its stored record is read;
  * otherwise it would count as a new device. */

@@ -114,9 +114,10 @@ void hw_parent_returns(struct hw_monitor *m, struct hw_now now, uint32_t i, bool
 	struct hw_parent *p = parent_of(m, i, &parent);
 	if (!p)
 		return;
-	/* A goodbye that was read after the device's last heartbeat stays: either only this node did not accept the
-	 * goodbye, or the entry that the device is online is older than the goodbye. If this node has read no heartbeat
-	 * since the goodbye, the time of the last heartbeat is from another node's clock, and cannot be compared. */
+	/* A goodbye that this node read after the device's last heartbeat stays. The device is online, but another node
+	 * may still accept that goodbye, or the entry "online" may be older than the goodbye. If this node has read no
+	 * heartbeat since the goodbye, the time of the last heartbeat comes from another node's clock, and cannot be
+	 * compared. The goodbye then stays until it is older than the device's timeout. */
 	const struct hw_device *d = hw_monitor_at(m, i);
 	int64_t now_ms = now.mono.ns / HW_NS_PER_MS, bye_ms = p->goodbye_ms;
 	if (heard ? d->last_heard_ms == HW_NEVER_MS || d->last_heard_ms > bye_ms

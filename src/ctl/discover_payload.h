@@ -16,7 +16,8 @@
 bool hw_word_is_one_of(const char *text, size_t len, const char *const *list);
 /* Returns the bit of the word that the payload is, or HW_WORD_OTHER. Returns 0 for an empty payload. */
 uint32_t hw_word_of(const char *payload, size_t len);
-/* Returns the pair that has all words of the set; -1: no pair has. */
+/* Returns the index of the pair to which all words of the set belong; -1: there is no such pair, or the set is empty.
+ */
 int hw_word_pair(uint32_t words);
 /* The word of a pair that means offline. */
 const char *hw_word_offline(int pair);

@@ -148,7 +148,8 @@ static bool send_plain(struct hw_redis *r, struct hw_plain_call *p, const struct
 	return true;
 }
 
-/* Plain refreshes are sent while the call of the script is built. hiredis writes all of them at the end of the turn. */
+/* Sends queued refreshes. A plain refresh becomes a PEXPIRE command at once; all other refreshes are gathered into one
+ * call of the refresh script. hiredis writes the commands and the call together at the end of the turn. */
 bool hw_call_refreshes(struct hw_redis *r)
 {
 	struct hw_now now = hw_clock_now();

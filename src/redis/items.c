@@ -119,8 +119,8 @@ static unsigned description_args(const struct hw_description *s)
 	return (*s->name ? 2U : 0U) + (s->len > 0 ? 2U : 0U);
 }
 
-/* Adds the fields `name` and `labels`. These fields are the last pairs, because transition.lua also writes them to the
- * entry of the stream. */
+/* Adds the fields `name` and `labels`. They must be the last pairs: transition.lua searches the pairs from the end for
+ * these two names, to copy them to the entry of the stream. */
 static void add_description(struct hw_redis *r, const struct hw_description *s)
 {
 	if (*s->name)

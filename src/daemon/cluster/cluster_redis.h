@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The commands of several nodes to Redis, over a connection of their own, so that they do not wait for the devices'
- * writes. Also the channels device:node:NODE_ID, on which nodes send each other requests. A message on device:node:*
- * (here the `*` is a part of the name, not a pattern) makes all nodes check Redis at once.
+ * This node's commands for the cluster go to Redis over a separate connection, so that the commands do not wait for the
+ * devices' writes. The nodes also send each other requests on the channels device:node:NODE_ID. A message on
+ * device:node:* (here the `*` is a part of the name, not a pattern) makes all nodes check Redis at once.
  *
- * An error reply closes the connection, because it is unknown then whether the command was carried out. src/nodes
- * repeats the order over the next connection.
+ * An error reply closes the connection, because it is unknown then whether Redis carried out the command. src/nodes
+ * then issues the command (struct hw_nodes_order) again, over the next connection.
  */
 #ifndef HW_CLUSTER_REDIS_H
 #define HW_CLUSTER_REDIS_H

@@ -72,10 +72,11 @@ static void add(struct hw_app *a, const struct hw_device *d, const struct hw_gro
 	if (e.topic && push(&a->retained->old, e) == 0)
 		return;
 	free(e.topic);
-	hw_log_limited(a->log, HW_LIMIT_STATUS_REFUSED, HW_LOG_WARNING,
-	               "too many retained statuses are out of date: the one on %.120s stays at the broker, and may be "
-	               "adopted at the next start; remove it",
-	               topic);
+	hw_log_limited(
+		a->log, HW_LIMIT_STATUS_REFUSED, HW_LOG_WARNING,
+		"too many retained statuses are out of date: the status on %.120s stays at the broker; remove it, "
+		"because without Redis the next start may take the device's state from it",
+		topic);
 }
 
 void hw_old_topics_moved(struct hw_app *a, struct hw_now now, struct hw_ref device, uint16_t group)

@@ -222,7 +222,7 @@ void hw_app_retained_refused(struct hw_app *a, struct hw_now now, const struct h
 	if (old) {
 		hw_log_limited(a->log, HW_LIMIT_STATUS_REFUSED, HW_LOG_ERROR,
 		               "the broker refused to remove an old retained status on %.120s: %s; remove it, because "
-		               "the next start may adopt it",
+		               "without Redis the next start may take the device's state from it",
 		               old, ev->text);
 		free(old);
 		return;

@@ -89,11 +89,6 @@ local function needs(key, kind)
 	return t == 'none' or t == kind
 end
 
-local function needs(key, kind)
-	local t = redis.call('TYPE', key).ok
-	return t == 'none' or t == kind
-end
-
 -- The stored seq (-1 if it is missing or malformed, which is older than all); whether another type than a hash must be
 -- replaced; and the error, if any. A text has no `err`.
 local function stored_seq(key)
