@@ -245,28 +245,32 @@ END_TEST
  * timeout, and those whose heartbeat came during blindness are called offline by the limit of three. */
 START_TEST(test_the_bound_of_three_timeouts_is_no_breach)
 {
-	struct sim s;
-	sim_init(&s, 31);
-	sim_plan_steady(&s, 20, 0, 10000, 100 * HW_NS_PER_S);
-	s.plan.calm_ns = 60 * HW_NS_PER_S;
-	s.plan.interval_ns = 19 * HW_NS_PER_S / 2;
-	s.plan.troubles = 5;
-	s.plan.trouble[0] =
-		(struct sim_trouble){.kind = SIM_HOST_DIES, .at = 20 * HW_NS_PER_S, .length_ns = 25 * HW_NS_PER_S};
-	s.plan.trouble[1] =
-		(struct sim_trouble){.kind = SIM_HOST_DIES, .at = 46 * HW_NS_PER_S, .length_ns = 2 * HW_NS_PER_S};
-	s.plan.trouble[2] =
-		(struct sim_trouble){.kind = SIM_BROKER_RESTART, .at = 51 * HW_NS_PER_S, .length_ns = HW_NS_PER_S};
-	s.plan.trouble[3] =
-		(struct sim_trouble){.kind = SIM_BROKER_RESTART, .at = 60 * HW_NS_PER_S, .length_ns = HW_NS_PER_S};
-	s.plan.trouble[4] =
-		(struct sim_trouble){.kind = SIM_BROKER_RESTART, .at = 69 * HW_NS_PER_S, .length_ns = 2 * HW_NS_PER_S};
-	s.tell = stdout;
-	sim_run(&s);
-	fflush(stdout);
-	ck_assert_uint_gt(s.oracle.bounded, 0);
-	ck_assert_uint_eq(s.breaches, 0);
-	sim_fini(&s);
+	uint64_t bounded = 0;
+	for (uint64_t seed = 31; seed < 31 + TRIES && bounded == 0; seed++) {
+		struct sim s;
+		sim_init(&s, seed);
+		sim_plan_steady(&s, 20, 0, 10000, 100 * HW_NS_PER_S);
+		s.plan.calm_ns = 60 * HW_NS_PER_S;
+		s.plan.interval_ns = 19 * HW_NS_PER_S / 2;
+		s.plan.troubles = 5;
+		s.plan.trouble[0] = (struct sim_trouble){
+			.kind = SIM_HOST_DIES, .at = 20 * HW_NS_PER_S, .length_ns = 25 * HW_NS_PER_S};
+		s.plan.trouble[1] = (struct sim_trouble){
+			.kind = SIM_HOST_DIES, .at = 46 * HW_NS_PER_S, .length_ns = 2 * HW_NS_PER_S};
+		s.plan.trouble[2] = (struct sim_trouble){
+			.kind = SIM_BROKER_RESTART, .at = 51 * HW_NS_PER_S, .length_ns = HW_NS_PER_S};
+		s.plan.trouble[3] = (struct sim_trouble){
+			.kind = SIM_BROKER_RESTART, .at = 60 * HW_NS_PER_S, .length_ns = HW_NS_PER_S};
+		s.plan.trouble[4] = (struct sim_trouble){
+			.kind = SIM_BROKER_RESTART, .at = 69 * HW_NS_PER_S, .length_ns = 2 * HW_NS_PER_S};
+		s.tell = stdout;
+		sim_run(&s);
+		fflush(stdout);
+		bounded += s.oracle.bounded;
+		ck_assert_uint_eq(s.breaches, 0);
+		sim_fini(&s);
+	}
+	ck_assert_uint_gt(bounded, 0);
 }
 END_TEST
 

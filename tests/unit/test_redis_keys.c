@@ -50,7 +50,7 @@ END_TEST
 /* The script writes the fields that the codec reads, in its order. */
 START_TEST(the_stream_has_the_codecs_fields)
 {
-	const char *at = strstr(hw_script_transition_text, "'XADD'");
+	const char *at = strstr(hw_script_transition_text, "'MAXLEN'");
 	for (int i = 0; i < HW_ENTRY_NAMES; i++) {
 		char quoted[32];
 		if (i >= HW_ENTRY_PARENT) { /* those of a child alone stand before */
@@ -59,7 +59,7 @@ START_TEST(the_stream_has_the_codecs_fields)
 			continue;
 		}
 		ck_assert_ptr_nonnull(at);
-		snprintf(quoted, sizeof(quoted), ", '%s',", hw_entry_name((enum hw_entry_name)i));
+		snprintf(quoted, sizeof(quoted), "'%s',", hw_entry_name((enum hw_entry_name)i));
 		at = strstr(at, quoted);
 	}
 	ck_assert_ptr_nonnull(at);
