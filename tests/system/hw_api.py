@@ -15,6 +15,7 @@ LAST = {"/v1/devices/": "ID", "/v1/tasks/": "TASK", "/v1/history/devices/": "ID"
 ALIASES = {("heartwheeld", "GET /web/"): None,
            ("heartwheel-tasks", "GET /v1/status"): ("heartwheel-tasks", "GET /v1/tasks/status"),
            ("heartwheel-tasks", "GET /v1/tasks/metrics"): ("heartwheel-tasks", "GET /metrics"),
+           ("heartwheel-alert", "GET /v1/incidents/metrics"): ("heartwheel-alert", "GET /metrics"),
            ("heartwheel-history", "GET /metrics"): ("heartwheel-history", "GET /v1/history/metrics")}
 
 PAGE = {"limit": ("1 to 1000; default 100", 1), "after": ("next of the page before", None)}

@@ -9,11 +9,13 @@ import socket
 import subprocess
 import threading
 import time
+import urllib.request
 
 import pytest
 
 from hw_alert import HEARTWHEEL_ALERT, Alert, Inbox, see, set_online
 from hw_env import NO_STALL, NO_STANDSTILL
+from hw_process import free_port
 from hw_tasks import Tasks
 from hw_wait import throughout, wait_until
 
@@ -122,6 +124,14 @@ def test_both_receivers_get_the_same(env, web):
     assert [r["headers"]["Idempotency-Key"] for r in server.requests] == ["webhook-1", "webhook-2"]
     assert server.requests[0]["path"] == "/hook?key=secret" and "secret" not in a.log()
     assert server.requests[0]["headers"]["User-Agent"].startswith("heartwheel/")
+
+
+def test_heartwheeld_serves_the_metrics_at_its_tcp_address(env):
+    a = Alert(env, receivers={"ops": Inbox(env).receiver()}).start()
+    port = free_port()
+    monitored(env, a, http={"listen": "127.0.0.1:%d" % port})
+    with urllib.request.urlopen("http://127.0.0.1:%d/v1/incidents/metrics" % port, timeout=30) as r:
+        assert r.headers["Content-Type"].startswith("text/plain") and b"\nheartwheel_alert_works 1\n" in r.read()
 
 
 def test_the_other_daemons_send_nothing(env, web):

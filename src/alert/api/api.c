@@ -391,6 +391,7 @@ bool hw_alert_api_read(struct evhttp_request *req, const struct hw_alert_field *
 static const struct hw_http_route routes[] = {
 	{EVHTTP_REQ_GET, "/v1/incidents", "", hw_serve_incidents},
 	{EVHTTP_REQ_GET, "/v1/incidents/events", "", hw_serve_incident_events},
+	{EVHTTP_REQ_GET, "/v1/incidents/metrics", "", serve_metrics}, /* heartwheeld forwards this path */
 	{EVHTTP_REQ_GET, "/v1/incidents/", "", hw_serve_incident},
 	{EVHTTP_REQ_POST, "/v1/incidents/", "/ack", hw_serve_ack},
 	{EVHTTP_REQ_DELETE, "/v1/incidents/", "/ack", hw_serve_unack},
