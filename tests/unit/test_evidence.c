@@ -762,6 +762,37 @@ START_TEST(test_keys_live_while_the_wheel_waits)
 }
 END_TEST
 
+/* The pair of a suspect is back, but the loop stood still meanwhile: the device is judged when the sockets are read
+ * empty, because its heartbeat may wait there. */
+START_TEST(test_no_suspect_is_judged_in_a_stall)
+{
+	struct world *v = world_of_short_timeouts();
+	world_pass(v, 8 * S);
+	world_beat(v, "a", "");
+	world_pass(v, 900 * MS);
+	v->swallow = true;
+	uint64_t sent = hw_monitor_stats(v->m)->barriers_sent;
+	world_pass(v, 300 * MS); /* it is a suspect now */
+	uint64_t first = hw_monitor_stats(v->m)->barriers_sent;
+	ck_assert_uint_gt(first, sent);
+	for (uint64_t n = sent + 1; n <= first; n++)
+		hw_monitor_barrier(v->m, v->now, 0, n);
+	world_drain(v);
+	uint64_t second = hw_monitor_stats(v->m)->barriers_sent;
+	ck_assert_uint_gt(second, first);
+	hw_monitor_stall(v->m, v->now, (struct hw_mono){v->now.mono.ns - 10 * MS});
+	for (uint64_t n = first + 1; n <= second; n++)
+		hw_monitor_barrier(v->m, v->now, 0, n);
+	world_drain(v);
+	ck_assert(world_is(v, "a", HW_STATE_ONLINE));
+	hw_monitor_drained(v->m, v->now);
+	v->swallow = false;
+	world_pass(v, 2 * S);
+	ck_assert(world_is(v, "a", HW_STATE_OFFLINE));
+	world_free(v);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("evidence");
@@ -796,6 +827,7 @@ int main(void)
 	tcase_add_test(tc, test_everybody_is_refreshed_while_blind);
 	tcase_add_test(tc, test_keys_live_while_barriers_are_late);
 	tcase_add_test(tc, test_keys_live_while_the_wheel_waits);
+	tcase_add_test(tc, test_no_suspect_is_judged_in_a_stall);
 	suite_add_tcase(suite, tc);
 	return suite_run(suite);
 }
