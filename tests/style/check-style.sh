@@ -143,11 +143,13 @@ mqtt    mqtt conf heartwheel
 control control stream http run inventory heartwheel
 redis   redis stream link run nodes inventory heartwheel
 tasks   tasks stream control mqtt http link run conf heartwheel
+history history stream http link run conf heartwheel
+alert   alert incident stream http link run conf heartwheel
 ctl     ctl http mqtt conf heartwheel
 END
 # shellcheck disable=SC2046 # file names are words
 {
-	grep -nE '#include "((run|http|link|mqtt|nodes|incident|inventory|redis|control|daemon|conf|ctl)/|stream/[^i])' \
+	grep -nE '#include "((run|http|link|mqtt|nodes|incident|inventory|redis|control|daemon|tasks|history|alert|conf|ctl)/|stream/[^i])' \
 		$(grep -E '^(include/|src/core/)' "$work/own") /dev/null
 	while read -r part may; do
 		grep -nE '#include "[a-z]+/' $(grep "^src/$part/" "$work/own") /dev/null |
