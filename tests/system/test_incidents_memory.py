@@ -256,7 +256,7 @@ def test_kills(site):
     names = ["g1", *CHILDREN]
     away = {"g1"}
     s.herd.kill("g1")
-    wait_until(lambda: s.alert.incidents(), what="a first incident: later ones may wait for the gateway")
+    wait_until(s.inbox.tries, what="a message of the first incident: later ones may wait for the gateway")
     for _ in range(ROUNDS):
         for n in names:
             if rng.random() < 0.3:
