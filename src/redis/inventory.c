@@ -200,6 +200,14 @@ static bool is_reported(struct hw_inventory *v, struct hw_stream_id id)
 	return v->own_n > 0 && hw_stream_id_compare(v->own[v->own_at], id) == 0;
 }
 
+/* Whether a change was reported whose entry of the stream was not read. If Redis restarts without this change, the
+ * stream does not show the loss: it ends at the reader's offset. */
+static bool is_ahead(const struct hw_inventory *v)
+{
+	return v->own_n > 0 && hw_stream_id_compare(v->own[(v->own_at + v->own_n - 1) % OWN_MAX],
+	                                            hw_stream_reader_offset(&v->reader)) > 0;
+}
+
 static void on_written(redisAsyncContext *ac, void *answer, void *arg)
 {
 	struct write *w = arg;
@@ -666,7 +674,7 @@ void hw_inventory_lost(struct hw_redis *r)
 	if (!v || !v->up)
 		return;
 	v->up = v->at_end = false;
-	if (v->stage != IDLE || v->waiting > 0)
+	if (v->stage != IDLE || v->waiting > 0 || is_ahead(v))
 		give_up(v);
 	v->waiting = v->own_n = 0;
 	hw_stream_reader_down(&v->reader);

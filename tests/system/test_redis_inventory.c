@@ -19,6 +19,7 @@ static struct {
 	unsigned n_own;        /* calls of on_entry() for an item of this node */
 	unsigned unseen_after; /* n_entries at the last on_unseen() */
 	bool kills;            /* on_unseen() ends the connection */
+	bool rolls_back;       /* on_applied() puts Redis back to before the change of b, and ends the connection */
 	bool known;            /* ... and each id is a known device */
 	int64_t unseen_ms, forgotten_ms;
 	struct hw_stream_id at;
@@ -97,6 +98,13 @@ static void on_applied(void *arg, int rc, const uint8_t *results, unsigned n)
 	got.n = n;
 	if (rc == 0)
 		memcpy(got.results, results, n);
+	if (!got.rolls_back)
+		return;
+	redisReply *reply = rig_ask(g, "XREVRANGE device:inventory + - COUNT 1");
+	rig_do(g, "XDEL device:inventory %s", reply->element[0]->element[0]->str);
+	freeReplyObject(reply);
+	rig_do(g, "HDEL device:expected b");
+	rig_do(g, "CLIENT KILL TYPE normal SKIPME yes");
 }
 
 static void on_unseen_answers(void *arg, int rc, const struct hw_unseen_answer *answers, unsigned n)
@@ -357,6 +365,29 @@ START_TEST(own_changes_in_flight_together)
 }
 END_TEST
 
+static bool is_read_again(struct rig *rig)
+{
+	(void)rig;
+	return got.reads > 1;
+}
+
+/* Redis restarts without the change that it has just accepted. */
+START_TEST(an_own_change_is_lost)
+{
+	apply(HW_INVENTORY_SET, "a", "{\"since_ms\":5}");
+	rig_do(g, "HSET device:expected z {}");
+	rig_do(g, "XADD device:inventory * ids z source x");
+	rig_until(g, has_z, IDLE_MS);
+	got.n_own = got.n_entries = 0;
+	got.rolls_back = true;
+	apply(HW_INVENTORY_SET, "b", "{\"since_ms\":5}");
+	got.rolls_back = false;
+	ck_assert_uint_eq(got.n_own, 1);
+	rig_until(g, is_read_again, IDLE_MS);
+	ck_assert_uint_eq(got.n_entries, 3); /* b as applied, then a and z as read */
+}
+END_TEST
+
 static void call_unseen(const char *id)
 {
 	struct hw_unseen_item it = {{id, strlen(id)}, "plain"};
@@ -420,12 +451,6 @@ START_TEST(fenced)
 	ck_assert_int_eq(hw_redis_unseen(g->r, rig_now(), &it, 1, on_unseen_answers, NULL), -ESTALE);
 }
 END_TEST
-
-static bool is_read_again(struct rig *rig)
-{
-	(void)rig;
-	return got.reads > 1;
-}
 
 /* A gap in the stream makes everything be read again. */
 START_TEST(a_gap)
@@ -679,6 +704,7 @@ int main(void)
 	tcase_add_test(one, many_at_once_and_followed);
 	tcase_add_test(one, own_changes_are_not_read);
 	tcase_add_test(one, own_changes_in_flight_together);
+	tcase_add_test(one, an_own_change_is_lost);
 	tcase_add_test(one, an_id_is_unseen_once);
 	tcase_add_test(one, a_gap);
 	tcase_add_loop_test(one, a_change_that_cannot_be_read, 0, 2);
