@@ -384,9 +384,11 @@ bool hw_link_is_of_message(int rc)
 	       rc == MOSQ_ERR_RETAIN_NOT_SUPPORTED || rc == MOSQ_ERR_NOMEM;
 }
 
+/* At least TEND_NS, because a broker may prescribe a keepalive of 0 (none) or of a few seconds. */
 static int64_t tend_within_ns(const struct hw_link *l)
 {
-	return l->granted.keepalive_s * HW_NS_PER_S / 4;
+	int64_t ns = l->granted.keepalive_s * HW_NS_PER_S / 4;
+	return ns > TEND_NS ? ns : TEND_NS;
 }
 
 static bool is_midway(const struct hw_link *l)

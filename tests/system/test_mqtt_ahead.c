@@ -78,8 +78,8 @@ static void answer_subscribe(struct server *s, uint8_t code)
 	write_all(s->fd, answer, s->v5 ? 6 : 5);
 }
 
-/* Accepts the connection, and grants the heartbeats' filter and the barriers'. */
-static void welcome(struct server *s)
+/* Accepts the connection with this CONNACK, and grants the heartbeats' filter and the barriers'. */
+static void welcome_with(struct server *s, const char *connack, size_t n)
 {
 	uint8_t body[128];
 	int one = 1;
@@ -87,9 +87,14 @@ static void welcome(struct server *s)
 	ck_assert_int_ge(s->fd, 0);
 	setsockopt(s->fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
 	ck_assert_uint_eq(hear(s, body), 0x10);
-	write_all(s->fd, (const uint8_t *)(s->v5 ? "\x20\3\0\0\0" : "\x20\2\0\0"), s->v5 ? 5 : 4);
+	write_all(s->fd, (const uint8_t *)connack, n);
 	for (int i = 0; i < 2; i++)
 		answer_subscribe(s, 0);
+}
+
+static void welcome(struct server *s)
+{
+	welcome_with(s, s->v5 ? "\x20\3\0\0\0" : "\x20\2\0\0", s->v5 ? 5 : 4);
 }
 
 static struct hw_reader *meet_with(struct server *s, int protocol, int qos, int keepalive_s)
@@ -108,6 +113,19 @@ static struct hw_reader *meet_with(struct server *s, int protocol, int qos, int 
 static struct hw_reader *meet(struct server *s, int protocol)
 {
 	return meet_with(s, protocol, 0, KEEPALIVE_S);
+}
+
+static void expect_closed(struct hw_reader *r)
+{
+	struct hw_reader_event ev = reader_await(r, HW_READER_DOWN);
+	ck_assert_msg(strstr(ev.text, "closed by"), "%s", ev.text);
+}
+
+static void meet_again(struct server *s, struct hw_reader *r)
+{
+	hw_reader_retry(r);
+	welcome(s);
+	reader_await(r, HW_READER_UP);
 }
 
 static void part(struct server *s, struct hw_reader *r)
@@ -377,11 +395,8 @@ START_TEST(test_end_in_a_packet)
 		s.n = 0;
 		add_numbered(&s, 10);
 		close(s.fd);
-		struct hw_reader_event ev = reader_await(r, HW_READER_DOWN);
-		ck_assert_msg(strstr(ev.text, "closed by"), "%s", ev.text);
-		hw_reader_retry(r);
-		welcome(&s);
-		reader_await(r, HW_READER_UP);
+		expect_closed(r);
+		meet_again(&s, r);
 	}
 	part(&s, r);
 }
@@ -404,9 +419,7 @@ START_TEST(test_broken)
 		expect_numbered(r, 10);
 		reader_await(r, HW_READER_DOWN);
 		close(s.fd);
-		hw_reader_retry(r);
-		welcome(&s);
-		reader_await(r, HW_READER_UP);
+		meet_again(&s, r);
 	}
 	part(&s, r);
 }
@@ -484,11 +497,8 @@ START_TEST(test_end_in_properties)
 		if (_i & 2)
 			setsockopt(s.fd, SOL_SOCKET, SO_LINGER, &reset, sizeof(reset));
 		close(s.fd);
-		struct hw_reader_event ev = reader_await(r, HW_READER_DOWN);
-		ck_assert_msg(strstr(ev.text, "closed by"), "%s", ev.text);
-		hw_reader_retry(r);
-		welcome(&s);
-		reader_await(r, HW_READER_UP);
+		expect_closed(r);
+		meet_again(&s, r);
 	}
 	part(&s, r);
 }
@@ -509,6 +519,25 @@ START_TEST(test_keepalive_within_properties)
 	add_numbered(&s, 0);
 	write_all(s.fd, s.bytes + half, s.n - half);
 	expect_numbered(r, 0);
+	part(&s, r);
+}
+END_TEST
+
+/* The broker prescribes no keepalive, or one that is shorter than the time in which the library is called. The reader
+ * does not spin. */
+START_TEST(test_least_keepalives)
+{
+	static const char *const connacks[] = {"\x20\6\0\0\3\x13\0\0", "\x20\6\0\0\3\x13\0\3"};
+	struct server s;
+	struct hw_reader *r = meet(&s, 5);
+	for (int i = 0; i < 2; i++) {
+		close(s.fd);
+		reader_await(r, HW_READER_DOWN);
+		hw_reader_retry(r);
+		welcome_with(&s, connacks[i], 8);
+		reader_await(r, HW_READER_UP);
+		expect_rest(r, 2500, 12);
+	}
 	part(&s, r);
 }
 END_TEST
@@ -534,9 +563,7 @@ START_TEST(test_long_and_unsound)
 		kill(pid, SIGKILL);
 		waitpid(pid, NULL, 0);
 		close(s.fd);
-		hw_reader_retry(r);
-		welcome(&s);
-		reader_await(r, HW_READER_UP);
+		meet_again(&s, r);
 	}
 	part(&s, r);
 }
@@ -587,6 +614,7 @@ static void add_tests(void *suite)
 	tcase_add_loop_test(t, test_many_properties, 0, 2);
 	tcase_add_loop_test(t, test_end_in_properties, 0, 4);
 	tcase_add_test(t, test_keepalive_within_properties);
+	tcase_add_test(t, test_least_keepalives);
 	tcase_add_loop_test(t, test_long_and_unsound, 0, 2);
 	suite_add_tcase(suite, t);
 }
