@@ -117,8 +117,7 @@ static void check(struct hw_app *a, int64_t down_after_ms)
 	if (s->to_write < 0 || s->lag_s < 0)
 		hw_log(a->log, HW_LOG_NOTICE,
 		       "nodes: cannot read min-replicas-to-write and min-replicas-max-lag of Redis at %s: give this "
-		       "node's "
-		       "Redis user the right +config|get, or check both settings yourself",
+		       "node's Redis user the right +config|get, or check both settings yourself",
 		       where);
 	else if (s->to_write == 0)
 		hw_log(a->log, HW_LOG_WARNING,

@@ -7,10 +7,10 @@
  * When a node has won all partitions, it begins with the fleet as after a start: it subscribes to the fleet's filters
  * and reads Redis. Silence counts from the end of reconnect_grace.
  *
- * A node gives the fleet up if another node owns one of its partitions, or if it has handed over all partitions (a
- * release). It also gives the fleet up if it has lost a partition and has been blind for the length of a lease, or if
- * it cannot begin. Its data about the devices is then out of date. So the daemon stops everything except its sockets,
- * and starts over (hw_app_restart()): no heartbeat, pending write or request from before the restart remains.
+ * A node gives the fleet up if another node owns one of its partitions, if it has handed over all partitions (a
+ * release), or if it cannot begin. Its data about the devices is then out of date. So the daemon stops everything
+ * except its sockets, and starts over (hw_app_restart()): no heartbeat, pending write or request from before the
+ * restart remains.
  *
  * If Redis was flushed, partitions are lost although no other node owns them. They are claimed again, because no other
  * node knows their devices.
