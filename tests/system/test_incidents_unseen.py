@@ -70,6 +70,18 @@ def test_the_unseen_devices_cannot_be_read(env):
     inbox.wait(("opened", "unseen"), ("opened", "p1"), ("closed", "unseen"), timeout=20)
 
 
+def test_scores_of_another_program(env):
+    """A score in device:unseen that is not a time in milliseconds: the device keeps its id, and is unseen from now on."""
+    a, began = Alert(env), int(time.time() * 1000)
+    see(env)
+    env.redis.hset(env.key("expected"), mapping={"u1": "{}", "u2": "{}", "u3": "{}"})
+    env.redis.zadd(env.key("unseen"), {"u1": 1e20, "u2": 1.5, "u3": "-inf"})
+    a.start()
+    members = [m for i in a.wait_open(3) for m in a.json("/v1/incidents/" + i["id"])["members"]]
+    assert sorted(m["id"] for m in members) == ["u1", "u2", "u3"]
+    assert all(m["since_ms"] >= began for m in members)
+
+
 def test_the_first_message_is_a_goodbye(env):
     """An unseen device that was only listed at the first start, and becomes offline without a return: its death is sent."""
     inbox = Inbox(env)

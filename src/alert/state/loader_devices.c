@@ -39,14 +39,14 @@ static void read_state(struct hw_alert_loader *l, const char *id, const redisRep
 /* Handles the inventory's entry of an unseen device. `name`: since when it is unseen, a blank, and its id. */
 static void read_expected(struct hw_alert_loader *l, const char *name, const redisReply *r)
 {
-	char *id;
+	char *end;
 	struct hw_alert_expected expected = {.group = ""};
 	struct hw_incident_entry entry = {.fact = HW_FACT_UNSEEN, .wait_ms = -1, .timeout_ms = -1};
-	entry.time_ms = strtoll(name, &id, 10);
-	if (entry.time_ms <= 0 || entry.time_ms > l->bound_ms)
+	entry.time_ms = strtoll(name, &end, 10);
+	if (*end != ' ' || entry.time_ms <= 0 || entry.time_ms > l->bound_ms) /* another program's score may be 1e+20 */
 		entry.time_ms = l->now_ms;
 	entry.seq = (uint64_t)entry.time_ms;
-	entry.id = id + 1;
+	entry.id = strchr(name, ' ') + 1;
 	if (r->type == REDIS_REPLY_STRING)
 		hw_alert_expected_read(r->str, r->len, &expected);
 	entry.group = *expected.group ? expected.group : NULL;
@@ -86,10 +86,11 @@ static void read_offline(struct hw_alert_loader *l, const char *name, const redi
 	l->unseen = unseen || ended;
 	const redisReply *list = r->element[1];
 	for (size_t i = 0; i + 1 < list->elements; i += 2) {
-		const redisReply *id = list->element[i];
-		if (id->type == REDIS_REPLY_STRING && hw_id_valid(id->str, id->len) && unseen)
-			ask_expected(l, id->str, list->element[i + 1]->str);
-		else if (id->type == REDIS_REPLY_STRING && hw_id_valid(id->str, id->len))
+		const redisReply *id = list->element[i], *score = list->element[i + 1];
+		bool is_device = id->type == REDIS_REPLY_STRING && hw_id_valid(id->str, id->len);
+		if (is_device && unseen && score->type == REDIS_REPLY_STRING)
+			ask_expected(l, id->str, score->str);
+		else if (is_device && !unseen)
 			hw_alert_loader_ask_key(l, read_state, id->str, "HGETALL", "state:", "");
 		else
 			hw_alert_unusable(l->app, HW_ALERT_UNUSABLE_DEVICE,
