@@ -233,16 +233,17 @@ def test_unseen_while_the_disk_is_full(env):
 
 
 def test_it_survives_a_restart(env):
+    escaped = 255 * "\\"
     for store in ("redis", "memory"):
         d = daemon(env, store)
-        put(d, "id,name\na,A\nb,B\n")
+        put(d, "id,name\na,A\nb,B\n%s,C\n" % escaped)
         patch(d, "b", {"name": "BB"})
         d.request("DELETE", "/v1/inventory/a")
         before = entries(d)
         d.die() if store == "redis" else d.stop()
         d.start()
         wait_until(lambda: d.get("/v1/inventory").status == 200, what="the inventory to be read")
-        assert entries(d) == before and before.keys() == {"b"}
+        assert entries(d) == before and before.keys() == {"b", escaped}
         d.stop()
 
 

@@ -37,14 +37,14 @@ static bool is_key(const struct hw_json_member *m, const char *key)
 static bool take_line(struct hw_app *a, const char *line, size_t len)
 {
 	struct hw_json_member m;
-	char id[HW_ID_MAX + 1];
+	char id[6 * HW_ID_MAX]; /* an escape has at most six bytes */
 	int id_len = 0;
 	int64_t unseen_ms = 0;
 	bool removed = false;
 	if (!hw_json_object_valid(line, len))
 		return false;
 	for (size_t at = 0; hw_json_object_next(line, len, &at, &m);) {
-		if (is_key(&m, "id") && m.value_len <= sizeof(id) + 1)
+		if (is_key(&m, "id") && m.value_len <= sizeof(id))
 			id_len = hw_json_unquote(m.value, m.value_len, id);
 		else if (is_key(&m, "unseen_ms"))
 			unseen_ms = strtoll(m.value, NULL, 10);
