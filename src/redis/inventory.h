@@ -5,8 +5,8 @@
  * other commands.
  *
  * At the start, after a gap in the stream and after a failover, everything is read (HSCAN, ZSCAN), a page at a time.
- * Otherwise the stream is read each second, and after each change by this node. Then the entries of the ids that the
- * stream names are read.
+ * Otherwise the stream is read each second, and after each change by this node. The node then reads the entries of the
+ * ids that the stream names, except its own changes, which the answer of the script has shown.
  */
 #ifndef HW_REDIS_INVENTORY_H
 #define HW_REDIS_INVENTORY_H
