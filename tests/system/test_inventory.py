@@ -2,6 +2,7 @@
 """The inventory by the control API: imports, lists, changes of single entries. With Redis and with store = memory."""
 import json
 import os
+import pathlib
 import socket
 import subprocess
 import threading
@@ -387,8 +388,9 @@ def test_ctl_a_file_that_changes_while_it_is_read(each):
     path.write_text("id,note\n" + "".join("d-%06d,%s\n" % (k, "x" * 200) for k in range(50000)))  # 10 MB
     assert put(d, "id\nother\n", "?import=other&part=1").status == 200
     ctl = subprocess.Popen([HEARTWHEELCTL, "-s", d.socket, "devices", "import", path], stderr=subprocess.PIPE, text=True)
-    fds = "/proc/%d/fd" % ctl.pid  # the first part waits until the other import ends
-    wait_until(lambda: any(os.path.realpath(os.path.join(fds, fd)) == str(path) for fd in os.listdir(fds)), what="an open file")
+    fds = pathlib.Path("/proc/%d/fd" % ctl.pid)  # the first part waits until the other import ends
+    wait_until(lambda: [fd for fd in fds.iterdir() if os.path.realpath(fd) == str(path)
+                        and "pos:\t0\n" not in (fds.parent / "fdinfo" / fd.name).read_text()], what="a file that is read")
     os.truncate(path, 9 << 20)
     assert put(d, "", "?import=other&part=2&last=1").status == 200
     err = ctl.communicate(timeout=60)[1]
