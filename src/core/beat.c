@@ -62,6 +62,9 @@ static void take_fields(struct hw_monitor *m, struct hw_now now, uint32_t i, str
  * message several times, and a list may name a device twice. Copies arrive within HW_AGAIN_NS. But a device with a
  * short timeout may send its next heartbeat within that time. So a heartbeat that arrives an eighth of the timeout or
  * more after the counted one is no copy.
+ *
+ * Two clocks show that time. An offline device has its last heartbeat in wall-clock time, and the wall clock may have
+ * been set back. The seeing clock stands still while the monitor is blind. A copy is close by both clocks.
  */
 static bool is_copy(const struct hw_monitor *m, struct hw_now now, const struct hw_device *d)
 {
@@ -69,7 +72,8 @@ static bool is_copy(const struct hw_monitor *m, struct hw_now now, const struct 
 		return false;
 	int64_t gap_ms = now.wall_ms - hw_device_last_seen_ms(d, now), most_ms = hw_monitor_timeout_ms(m, d) / 8;
 	most_ms = most_ms < HW_AGAIN_NS / HW_NS_PER_MS ? most_ms : HW_AGAIN_NS / HW_NS_PER_MS;
-	return gap_ms >= 0 && gap_ms < most_ms;
+	int64_t seen_ns = hw_monitor_group_seen(m, now, d->group).ns - d->last_seen_ns;
+	return gap_ms >= 0 && gap_ms < most_ms && seen_ns < most_ms * HW_NS_PER_MS;
 }
 
 /* Counts a heartbeat of an offline device, before the heartbeat is stored in the record. The count goes on if the

@@ -262,6 +262,17 @@ START_TEST(test_quick_heartbeats_count_at_a_distance)
 }
 END_TEST
 
+/* The wall clock is set back by nearly the time between two heartbeats: the second one is no copy of the first. */
+START_TEST(test_a_heartbeat_after_the_clock_was_set_back_counts)
+{
+	go_offline();
+	beats(AFTER - 1, 2 * S);
+	w->now.wall_ms -= 1900;
+	beats(1, 2 * S);
+	ck_assert(world_is(w, "a", HW_STATE_ONLINE));
+}
+END_TEST
+
 int main(void)
 {
 	Suite *s = suite_create("online_after");
@@ -270,6 +281,7 @@ int main(void)
 	tcase_add_test(t, test_heartbeats_in_a_row_bring_it_back);
 	tcase_add_test(t, test_copies_of_a_message_count_once);
 	tcase_add_test(t, test_quick_heartbeats_count_at_a_distance);
+	tcase_add_test(t, test_a_heartbeat_after_the_clock_was_set_back_counts);
 	tcase_add_test(t, test_a_longer_gap_begins_the_count_again);
 	tcase_add_test(t, test_a_goodbye_begins_the_count_again);
 	tcase_add_test(t, test_the_period_of_a_goodbye_is_no_count);
