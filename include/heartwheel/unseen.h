@@ -33,5 +33,7 @@ int hw_monitor_entry_group(struct hw_monitor *m, const char *name);
 /* Returns the group whose first_within counts for an entry: the group that the entry names, or the first group of the
  * file if the entry names none. */
 const struct hw_group *hw_monitor_expected_group(const struct hw_monitor *m, const struct hw_expected_view *v);
+/* Whether the first heartbeat of an entry's device may arrive in this group. */
+bool hw_monitor_may_arrive_in(const struct hw_monitor *m, const struct hw_expected_view *v, uint16_t group);
 
 #endif

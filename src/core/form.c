@@ -227,21 +227,25 @@ static void count_blind(struct hw_monitor *m, struct hw_now now, size_t group, u
 		hw_partitions_add(&m->form[group].found.late, p);
 }
 
-/* Counts an expected id that may become unseen, if this node cannot hear its group, or may not know that the group's
- * upstream is down. Other ids do not count: this node can judge those ids like any node. */
+/* Counts an expected id that may become unseen, for each group in which its first heartbeat may arrive, if this node
+ * cannot hear the group, or may not know that the group's upstream is down. Other ids do not count: this node can judge
+ * those ids like any node. */
 static void count_expected(struct hw_monitor *m, struct hw_now now, uint32_t i)
 {
 	struct hw_expected_view v = hw_expected_at(m->expected, i);
-	size_t group = v.group == HW_EXPECTED_NO_GROUP ? m->groups.order[0] : v.group;
-	struct hw_form *f = &m->form[group];
-	if (v.state != HW_EXPECTED_WAITS || !(f->blind_at.ns || f->unsure) || m->groups.all[group]->retired ||
-	    hw_monitor_is_known(m, v.id))
-		return;
 	unsigned p = hw_partition_of(v.id.text, v.id.len);
-	if (f->blind_at.ns)
-		count_blind(m, now, group, p);
-	else
-		hw_partitions_add(&f->found.online, p);
+	if (v.state != HW_EXPECTED_WAITS || hw_monitor_is_known(m, v.id))
+		return;
+	for (size_t g = 0; g < m->groups.n; g++) {
+		struct hw_form *f = &m->form[g];
+		if (!(f->blind_at.ns || f->unsure) || m->groups.all[g]->retired ||
+		    !hw_monitor_may_arrive_in(m, &v, (uint16_t)g))
+			continue;
+		if (f->blind_at.ns)
+			count_blind(m, now, g, p);
+		else
+			hw_partitions_add(&f->found.online, p);
+	}
 }
 
 /* Counts an overdue device that is not judged, because its children, which this node does not hear, may prove that it

@@ -182,11 +182,11 @@ static int64_t lacks_room_ms(const struct hw_monitor *m, struct hw_now now, int6
 	return within_ms - (hw_monitor_seen(m, now).ns - m->room.since_ns) / HW_NS_PER_MS;
 }
 
-/* Whether the id's first heartbeat may arrive in this group. */
-static bool may_arrive_in(const struct hw_monitor *m, const struct hw_expected_view *v, uint16_t k)
+bool hw_monitor_may_arrive_in(const struct hw_monitor *m, const struct hw_expected_view *v, uint16_t k)
 {
-	const struct hw_group *g = m->groups.all[k];
-	return v->group == HW_EXPECTED_NO_GROUP ? hw_group_fits(g, v->id.text, v->id.len) : v->group == k;
+	if (v->group != HW_EXPECTED_NO_GROUP)
+		return v->group == k;
+	return k == m->groups.order[0] || hw_group_fits(m->groups.all[k], v->id.text, v->id.len);
 }
 
 /* Returns for how long the group's messages have been received without a loss. */
@@ -201,11 +201,9 @@ static int64_t seen_ms(const struct hw_monitor *m, struct hw_now now, uint16_t k
 static int64_t all_seen_ms(const struct hw_monitor *m, struct hw_now now, const struct hw_expected_view *v, uint16_t k)
 {
 	int64_t least = seen_ms(m, now, k);
-	if (hw_hearing_is_blind(&m->hearing, k))
-		return -1;
 	for (size_t i = 0; i < m->groups.n_order; i++) {
 		uint16_t other = m->groups.order[i];
-		if (!may_arrive_in(m, v, other))
+		if (!hw_monitor_may_arrive_in(m, v, other))
 			continue;
 		if (hw_hearing_is_blind(&m->hearing, other))
 			return -1;
@@ -231,7 +229,7 @@ static enum hw_hearing_verdict hear_all(struct hw_monitor *m, struct hw_now now,
 	enum hw_hearing_verdict worst = hw_monitor_hears_group(m, now, k, need, HW_HEARING_EXPECTED, &wait_ns);
 	for (size_t i = 0; i < m->groups.n_order; i++) {
 		uint16_t other = m->groups.order[i];
-		if (other == k || !may_arrive_in(m, v, other))
+		if (other == k || !hw_monitor_may_arrive_in(m, v, other))
 			continue;
 		enum hw_hearing_verdict one =
 			hw_monitor_hears_group(m, now, other, need, HW_HEARING_EXPECTED, &wait_ns);

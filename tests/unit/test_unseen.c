@@ -382,6 +382,29 @@ START_TEST(ids_of_a_group_whose_upstream_is_away)
 }
 END_TEST
 
+/* An id without a group counts in each group that is away, and that it fits. */
+START_TEST(an_id_without_a_group_and_another_group_whose_upstream_is_away)
+{
+	static const char *const whiles[] = {"hub on"}, *const filter[] = {"other/{id}/heartbeat"};
+	struct hw_group_spec group[] = {world_group("fast", 2000), world_group("other", 3000)};
+	group[0].first_within_ms = group[1].first_within_ms = 600000;
+	group[1].whiles = whiles;
+	group[1].n_whiles = 1;
+	group[1].heartbeat = filter;
+	group[1].n_heartbeat = 1;
+	group[1].status = NULL;
+	group[1].id_prefix = _i ? "o-" : NULL;
+	ck_assert_int_eq(hw_monitor_reconfigure(w->m, w->now, &conf, group, 2), 0);
+	expect("a", "");
+	world_say(w, "hub", "off", false);
+	world_pass(w, S);
+	while (!hw_monitor_count_unjudged(w->m, w->now, 1))
+		;
+	const struct hw_group_judging is = hw_monitor_judging(w->m, 1);
+	ck_assert(hw_partitions_has(&is.online, hw_partition_of("a", 1)) == !_i);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *s = suite_create("unseen");
@@ -409,6 +432,7 @@ int main(void)
 	tc = tcase_create("several");
 	tcase_add_checked_fixture(tc, setup_several, teardown);
 	tcase_add_test(tc, ids_of_a_group_whose_upstream_is_away);
+	tcase_add_loop_test(tc, an_id_without_a_group_and_another_group_whose_upstream_is_away, 0, 2);
 	suite_add_tcase(s, tc);
 	return suite_run(s);
 }
