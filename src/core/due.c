@@ -241,8 +241,8 @@ enum hw_hearing_verdict hw_monitor_hears_group(struct hw_monitor *m, struct hw_n
 	return heard;
 }
 
-/* Whether the group would have received a heartbeat of a device that is about to become offline. If not, sets e->deaf.
- * If the answer is not known yet, sets e->unheard. */
+/* Whether the group, its heirs and its kin (form.h) would have received a heartbeat of a device that is about to become
+ * offline. If not, sets e->deaf. If the answer is not known yet, sets e->unheard. */
 static bool hears(struct hw_monitor *m, struct hw_now now, const struct hw_device *d, struct hw_mono sent,
                   struct hw_evidence *e)
 {
@@ -252,6 +252,9 @@ static bool hears(struct hw_monitor *m, struct hw_now now, const struct hw_devic
 	enum hw_hearing_verdict heard = hw_monitor_hears_group(m, now, d->group, need, online, &e->wait_ns);
 	for (size_t k = 0; k < g->n_heirs && heard == HW_HEARING_HEARS && hw_form_may_have_heirs(m, d); k++)
 		heard = hw_monitor_hears_group(m, now, m->hearing.heir[g->heir + k], need, online, &e->wait_ns);
+	for (size_t k = 0; k < m->groups.n && heard == HW_HEARING_HEARS && hw_form_is_guessed(m, d); k++)
+		if (k != d->group && hw_form_are_kin(m, d->group, k))
+			heard = hw_monitor_hears_group(m, now, (uint16_t)k, need, online, &e->wait_ns);
 	e->unheard = heard == HW_HEARING_UNSURE;
 	e->deaf = heard >= HW_HEARING_DEAF;
 	if (heard == HW_HEARING_HEARS)

@@ -337,9 +337,8 @@ static void say_status(struct world *v, const char *topic, bool online, int seq,
 	world_say(v, topic, text, true);
 }
 
-/* Devices have moved from the group a to the group b. Each group has a status topic of its own, and the broker still
- * has the status on the old one. It delivers the old ones first (0) or last (1). */
-START_TEST(test_the_newest_of_own_statuses_counts)
+/* Without a store: the groups a and b, each with a status topic of its own. */
+static struct world *world_of_two_status_topics(void)
 {
 	static const char *const a[] = {"a/{id}"}, *const b[] = {"b/{id}"};
 	struct hw_monitor_conf conf = world_conf();
@@ -352,6 +351,14 @@ START_TEST(test_the_newest_of_own_statuses_counts)
 	g[1].status = "sb/{id}";
 	struct world *v = world_new(&conf, g, 2);
 	world_connect(v);
+	return v;
+}
+
+/* Devices have moved from the group a to the group b. Each group has a status topic of its own, and the broker still
+ * has the status on the old one. It delivers the old ones first (0) or last (1). */
+START_TEST(test_the_newest_of_own_statuses_counts)
+{
+	struct world *v = world_of_two_status_topics();
 	for (int k = 0; k < 2; k++) {
 		bool old = k == _i;
 		say_status(v, old ? "sa/dead" : "sb/dead", old, old ? 7 : 9, old ? "a" : "b");
@@ -419,18 +426,8 @@ END_TEST
  * older status first. 1: the newer one. */
 START_TEST(test_the_newest_of_own_statuses_has_the_fields)
 {
-	static const char *const a[] = {"a/{id}"}, *const b[] = {"b/{id}"};
 	static const char *const state[] = {"true", "false"};
-	struct hw_monitor_conf conf = world_conf();
-	conf.adopt_by = conf.node = "me";
-	struct hw_group_spec g[] = {world_group("a", 30000), world_group("b", 60000)};
-	g[0].heartbeat = a;
-	g[1].heartbeat = b;
-	g[0].n_heartbeat = g[1].n_heartbeat = 1;
-	g[0].status = "sa/{id}";
-	g[1].status = "sb/{id}";
-	struct world *v = world_new(&conf, g, 2);
-	world_connect(v);
+	struct world *v = world_of_two_status_topics();
 	for (int k = 0; k < 4; k++) {
 		bool old = k / 2 == _i;
 		char topic[16], text[200];
@@ -518,27 +515,36 @@ START_TEST(test_own_statuses_name_the_parents)
 }
 END_TEST
 
-/* A group whose bridge is away was renamed by a restart. A device of it may be in any group with the same status topics
- * (0). If the status names a group of the file, the device is in that group (1). */
-START_TEST(test_a_device_of_a_renamed_group_waits_for_each_group_of_its_status)
+/* Without a store: a group was renamed by a restart, and two groups have the same status topics. The retained status of
+ * `a` names the old group (0) or the group `near` (1). */
+static struct world *world_of_a_renamed_group(bool canaries, const char *deny, bool near_named)
 {
 	static const char *const near[] = {"n/{id}"}, *const far[] = {"f/{id}"}, *const whiles[] = {"br 1"};
 	struct hw_monitor_conf conf = world_conf();
 	conf.adopt_by = conf.node = "me";
+	conf.canaries = canaries;
 	struct hw_group_spec g[] = {world_group("near", 30000), world_group("faraway", 20000)};
 	g[0].heartbeat = near;
 	g[1].heartbeat = far;
 	g[0].n_heartbeat = g[1].n_heartbeat = 1;
 	g[0].status = g[1].status = "st/{id}";
+	g[0].canary = g[1].canary = canaries;
 	g[1].whiles = whiles;
-	g[1].n_whiles = 1;
+	g[1].n_whiles = !canaries;
 	struct world *v = world_new(&conf, g, 2);
 	world_connect(v);
+	world_pass(v, S);
+	v->deny = deny;
 	world_say(v, "br", "0", true);
-	world_say(v, "st/a",
-	          _i == 0 ? "{\"online\":true,\"by\":\"me\",\"seq\":7,\"group\":\"far\"}"
-	                  : "{\"online\":true,\"by\":\"me\",\"seq\":7,\"group\":\"near\"}",
-	          true);
+	say_status(v, "st/a", true, 7, near_named ? "near" : "far");
+	return v;
+}
+
+/* The bridge of a group is away. A device may be in any group with the same status topics (0). If the status names a
+ * group of the file, the device is in that group (1). */
+START_TEST(test_a_device_of_a_renamed_group_waits_for_each_group_of_its_status)
+{
+	struct world *v = world_of_a_renamed_group(false, NULL, _i);
 	world_pass(v, 75 * S);
 	ck_assert(world_is(v, "a", _i == 0 ? HW_STATE_ONLINE : HW_STATE_OFFLINE));
 	world_say(v, "br", "1", false);
@@ -546,6 +552,16 @@ START_TEST(test_a_device_of_a_renamed_group_waits_for_each_group_of_its_status)
 	ck_assert(world_is(v, "a", _i == 0 ? HW_STATE_ONLINE : HW_STATE_OFFLINE));
 	world_pass(v, 60 * S);
 	ck_assert(world_is(v, "a", HW_STATE_OFFLINE));
+	world_free(v);
+}
+END_TEST
+
+/* The filter of a group delivers nothing any more, which shows only when a canary is sent. */
+START_TEST(test_a_device_of_a_renamed_group_waits_for_the_canaries_of_each_group)
+{
+	struct world *v = world_of_a_renamed_group(true, "f/", _i);
+	world_pass(v, 75 * S);
+	ck_assert(world_is(v, "a", _i == 0 ? HW_STATE_ONLINE : HW_STATE_OFFLINE));
 	world_free(v);
 }
 END_TEST
@@ -807,6 +823,7 @@ int main(void)
 	tcase_add_test(tc, test_parents_of_a_status_take_nobody);
 	tcase_add_loop_test(tc, test_an_own_status_is_adopted_on_a_topic_of_while, 0, 2);
 	tcase_add_loop_test(tc, test_a_device_of_a_renamed_group_waits_for_each_group_of_its_status, 0, 2);
+	tcase_add_loop_test(tc, test_a_device_of_a_renamed_group_waits_for_the_canaries_of_each_group, 0, 2);
 	tcase_add_test(tc, test_a_stored_device_has_one_timeout_to_be_heard);
 	tcase_add_test(tc, test_a_shorter_timeout_leaves_one_to_be_heard);
 	tcase_add_test(tc, test_loaded_late);
