@@ -298,7 +298,7 @@ static void rest(struct hw_monitor *m, struct hw_now now, uint32_t i)
 	hw_monitor_emit_device(m, HW_OUT_REFRESH, i);
 }
 
-/* Discards a goodbye that does not count. If the goodbye was stored, or waited to be judged, it had replaced the
+/* Discards a goodbye that does not count. If the goodbye was stored, held, or waited to be judged, it had replaced the
  * device's deadline in the wheel. So the device is armed for its deadline again. */
 static void void_judged(struct hw_monitor *m, struct hw_now now, uint32_t i, const struct hw_evidence *e)
 {
@@ -308,6 +308,8 @@ static void void_judged(struct hw_monitor *m, struct hw_now now, uint32_t i, con
 	if (e->event == HW_EVENT_PROVEN || hw_monitor_at(m, i)->flags & HW_FLAG_SILENT) {
 		hw_monitor_arm(m, now, i);
 		hw_monitor_emit_device(m, HW_OUT_REFRESH, i); /* replaces the refresh of its check */
+	} else {
+		hw_monitor_arm_earlier(m, now, i);
 	}
 }
 

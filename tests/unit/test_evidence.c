@@ -762,6 +762,32 @@ START_TEST(test_keys_live_while_the_wheel_waits)
 }
 END_TEST
 
+/* The upstream of a group has just returned, so a goodbye is held for the grace, which is longer than the keys live.
+ * The device sends again: its keys are refreshed all the same. */
+START_TEST(test_keys_live_after_a_goodbye_that_was_held)
+{
+	static const char *const whiles[] = {"br 1"};
+	struct hw_monitor_conf conf = world_conf();
+	struct hw_group_spec group = world_group("default", 1000);
+	conf.grace_ms = 15000;
+	group.whiles = whiles;
+	group.n_whiles = 1;
+	struct world *v = world_new(&conf, &group, 1);
+	world_connect(v);
+	world_say(v, "br", "1", false);
+	world_pass(v, 20 * S);
+	ck_assert_uint_ge(refreshes_in(v, 100 * MS, 8 * S), 4);
+	world_say(v, "br", "0", false);
+	world_pass(v, S);
+	world_say(v, "br", "1", false);
+	world_beat(v, "a", "{\"online\":false}");
+	ck_assert(world_device(v, "a")->flags & HW_FLAG_HELD);
+	ck_assert_uint_ge(refreshes_in(v, 100 * MS, 10 * S), 4);
+	ck_assert(world_is(v, "a", HW_STATE_ONLINE) && hw_monitor_blindness(v->m).blind);
+	world_free(v);
+}
+END_TEST
+
 /* The pair of a suspect is back, but the loop stood still meanwhile: the device is judged when the sockets are read
  * empty, because its heartbeat may wait there. */
 START_TEST(test_no_suspect_is_judged_in_a_stall)
@@ -827,6 +853,7 @@ int main(void)
 	tcase_add_test(tc, test_everybody_is_refreshed_while_blind);
 	tcase_add_test(tc, test_keys_live_while_barriers_are_late);
 	tcase_add_test(tc, test_keys_live_while_the_wheel_waits);
+	tcase_add_test(tc, test_keys_live_after_a_goodbye_that_was_held);
 	tcase_add_test(tc, test_no_suspect_is_judged_in_a_stall);
 	suite_add_tcase(suite, tc);
 	return suite_run(suite);
