@@ -200,8 +200,8 @@ static void connected(struct sim *s, struct hw_redis *r)
 	s->store.disturbed_at = s->now;
 	if (!s->host.mark_found_ms && s->host.load_wanted && r->load_at == 0)
 		s->host.mark_found_ms = s->store.mark_ms;
-	if (r->published)
-		hw_redis_write_published(r, 0, r->published);
+	if (r->published) /* src/redis/sink.c sends P before the transitions that wait */
+		s->store.published = r->published;
 	sim_host_turn_begins(s);
 	r->ops->on_link(r->arg, true, "connected");
 	sim_redis_reconcile(s);
