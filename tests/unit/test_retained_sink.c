@@ -65,6 +65,7 @@ static struct world *w;
 static struct hw_publisher publisher;
 static struct hw_retained_sink pending;
 static bool told[DEVICES], dropped[DEVICES];
+static unsigned refusals;
 
 static void on_published(void *arg, struct hw_ref device, bool cleared)
 {
@@ -77,6 +78,12 @@ static void on_dropped(void *arg, struct hw_ref device)
 	(void)arg;
 	dropped[device.index] = true;
 	hw_monitor_reap(w->m, device);
+}
+
+static void on_refused(void *arg, const struct hw_device *d)
+{
+	(void)arg, (void)d;
+	refusals++;
 }
 
 static void begin(void)
@@ -98,6 +105,8 @@ static void begin(void)
 	pending.publisher = &publisher;
 	pending.on_published = on_published;
 	pending.on_dropped = on_dropped;
+	pending.on_refused = on_refused;
+	refusals = 0;
 	pending.sweep.rate = 1000000;
 }
 
@@ -143,6 +152,25 @@ START_TEST(test_a_refusal_ends_with_the_last_pending_message)
 	ck_assert_uint_eq(publisher.n, 2);
 	ck_assert_uint_eq(pending.pending, 0);
 	ck_assert_int_eq(hw_retained_oldest_ms(&pending, w->now.mono.ns / MS), 0);
+}
+END_TEST
+
+/* The device changes while its message is in flight. The refusal of the old message says nothing about the new one,
+ * which the broker may still accept. */
+START_TEST(test_a_refusal_of_an_older_message_does_not_count_for_the_present_one)
+{
+	const struct hw_ref device = hw_registry_ref(hw_monitor_registry(w->m), 0);
+	hw_retained_add(&pending, 0);
+	for (unsigned n = 0; n < 2; n++) {
+		ck_assert_int_eq(hw_retained_release(&pending, device, w->now.mono.ns / MS), 0);
+		go_on();
+		ck_assert_uint_eq(publisher.n, n + 1);
+		if (n == 0)
+			hw_registry_at(hw_monitor_registry(w->m), 0)->seq++;
+		hw_retained_refused(&pending, publisher.publish_id[publisher.acked++], w->now.mono.ns / MS);
+		ck_assert_uint_eq(refusals, n);
+		ck_assert_uint_eq(pending.pending, 1);
+	}
 }
 END_TEST
 
@@ -566,6 +594,7 @@ int main(void)
 	TCase *t = tcase_create("order");
 	tcase_add_checked_fixture(t, begin, end);
 	tcase_add_test(t, test_a_refusal_ends_with_the_last_pending_message);
+	tcase_add_test(t, test_a_refusal_of_an_older_message_does_not_count_for_the_present_one);
 	tcase_add_test(t, test_news_go_before_what_is_sent_again);
 	tcase_add_test(t, test_everybody_is_told_again);
 	tcase_add_test(t, test_whose_state_is_not_stored_yet_is_told_again_once_it_is);

@@ -13,7 +13,7 @@ void hw_app_published_free(struct hw_app *a);
 void hw_app_published_pending(struct hw_app *a, const struct hw_device *d);
 /* Like hw_app_published_pending(), for a device whose status was pending before this run. */
 void hw_app_published_left(struct hw_app *a, const struct hw_device *d);
-/* Called when a device's status is not pending any more, and when the broker has refused it. */
+/* Called when a device's status is not pending any more, and when the broker has refused its present status. */
 void hw_app_published_settled(struct hw_app *a, const struct hw_device *d);
 void hw_app_published_refused(struct hw_app *a, const struct hw_device *d);
 

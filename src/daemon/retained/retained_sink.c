@@ -135,11 +135,13 @@ void hw_retained_refused(struct hw_retained_sink *s, uint64_t publish_id, int64_
 		return;
 	s->refused++;
 	struct hw_device *d = hw_registry_get(hw_monitor_registry(s->m), f->entry.device);
-	if (d && s->kind->lenient && hw_device_state(d) == HW_STATE_FORGOTTEN)
+	if (d && s->kind->lenient && hw_device_state(d) == HW_STATE_FORGOTTEN) {
 		settle(s, f->entry.device, d);
-	else if (!s->refused_since_ms)
+		return;
+	}
+	if (!s->refused_since_ms)
 		s->refused_since_ms = now_ms;
-	if (d && s->on_refused)
+	if (d && s->on_refused && s->kind->version(d) == f->version)
 		s->on_refused(s->arg, d);
 }
 

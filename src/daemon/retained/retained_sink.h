@@ -89,7 +89,8 @@ struct hw_retained_sink {
 	/* Called when the broker has the device's message, or when no message is pending any more. `cleared`: the
 	 * device was forgotten. Called before anything is freed. */
 	void (*on_published)(void *arg, struct hw_ref device, bool cleared);
-	/* Called whenever a message is not pending any more, and when the broker has refused it. NULL: not needed. */
+	/* Called whenever a message is not pending any more, and when the broker has refused the device's present
+	 * message. NULL: not needed. */
 	void (*on_settled)(void *arg, const struct hw_device *d);
 	void (*on_refused)(void *arg, const struct hw_device *d);
 	/* Called when another node must send the pending message. Called before anything is freed. */
