@@ -219,9 +219,9 @@ void hw_redis_refresh_light(struct hw_redis *r, struct hw_now now, struct hw_ref
 }
 
 /* If the ring has no room, the acknowledgement is dropped, and the next run clears the device's messages again. */
-void hw_redis_cleared(struct hw_redis *r, const char *id, size_t id_len, uint64_t seq)
+void hw_redis_cleared(struct hw_redis *r, const char *id, size_t id_len)
 {
-	struct hw_pending_write e = {.t = {.seq = seq}, .queued_ns = hw_clock_now().mono.ns, .acknowledges = true};
+	struct hw_pending_write e = {.queued_ns = hw_clock_now().mono.ns, .acknowledges = true};
 	if (id_len == 0 || id_len > HW_ID_MAX || !hw_call_owner_epoch(r, id, id_len, &e.epoch))
 		return;
 	e.id = copy_id(id, id_len, "");

@@ -213,7 +213,7 @@ void hw_redis_parent_heard(struct hw_redis *r, struct hw_id id, uint64_t seq, st
 void hw_redis_groups(struct hw_redis *r, struct hw_now now);
 /* Called when the broker has cleared the retained messages of a device that was forgotten, or has nothing to clear.
  * Removes the id from the outbox. */
-void hw_redis_cleared(struct hw_redis *r, const char *id, size_t id_len, uint64_t seq);
+void hw_redis_cleared(struct hw_redis *r, const char *id, size_t id_len);
 
 /*
  * P of a partition (of the whole fleet, index 0, for a standalone monitor): the broker has acknowledged or refused each

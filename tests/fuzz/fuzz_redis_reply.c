@@ -213,7 +213,7 @@ static void on_confirmed(void *arg, struct hw_ref ref, uint64_t seq)
 	if (d) {
 		struct hw_id id = hw_device_id(d);
 		if (hw_device_state(d) == HW_STATE_FORGOTTEN)
-			hw_redis_cleared(w->redis, id.text, id.len, seq);
+			hw_redis_cleared(w->redis, id.text, id.len);
 		hw_redis_write_published(w->redis, 0, seq);
 	}
 }

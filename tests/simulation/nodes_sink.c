@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Replaces the sink, the loader and the sight record of src/redis (src/redis/redis.h) for the wiring: the ring of
- * transitions; P; refreshes, which the store answers by requesting a
- * snapshot if its data differ; the sweep; loads; and the sight record, by which an emptied store is found. Confirmed
- * transitions are kept for a while, and are sent before all others when the link is back.
+ * transitions; P; refreshes, which the store answers by requesting a snapshot if its data differ; the sweep; loads; and
+ * the sight record, by which an emptied store is found. Confirmed transitions are kept for a while, and are sent before
+ * all others when the link is back.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -167,9 +167,9 @@ bool hw_redis_transition(struct hw_redis *r, struct hw_now now, const struct hw_
 }
 
 /* No device of this world is forgotten while its node could clear its status. */
-void hw_redis_cleared(struct hw_redis *r, const char *id, size_t id_len, uint64_t seq)
+void hw_redis_cleared(struct hw_redis *r, const char *id, size_t id_len)
 {
-	(void)r, (void)id, (void)id_len, (void)seq;
+	(void)r, (void)id, (void)id_len;
 }
 
 static void send_published(struct hw_redis *r, unsigned p)

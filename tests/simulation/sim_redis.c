@@ -115,9 +115,9 @@ void sim_redis_without_key(struct sim *s, struct hw_ref ref)
 	r->keyless = false;
 }
 
-void hw_redis_cleared(struct hw_redis *r, const char *id, size_t id_len, uint64_t seq)
+void hw_redis_cleared(struct hw_redis *r, const char *id, size_t id_len)
 {
-	(void)r, (void)id, (void)id_len, (void)seq;
+	(void)r, (void)id, (void)id_len;
 }
 
 void hw_redis_write_published(struct hw_redis *r, unsigned partition, uint64_t p)

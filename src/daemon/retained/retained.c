@@ -33,7 +33,7 @@ static void published(struct hw_app *a, struct hw_ref ref, bool cleared, int oth
 		return;
 	struct hw_id id = hw_device_id(d);
 	if (a->redis && cleared && !hw_device_noted(d, other))
-		hw_redis_cleared(a->redis, id.text, id.len, d->seq);
+		hw_redis_cleared(a->redis, id.text, id.len);
 	hw_app_reap_if_done(a, ref, d);
 }
 

@@ -171,7 +171,7 @@ static void on_outbox(void *arg, const char *id, size_t id_len, bool status)
 		hw_app_set_status_pending(a, now, hw_registry_ref(hw_monitor_registry(a->monitor), i));
 		hw_app_published_left(a, d);
 		if (!status && hw_device_state(d) != HW_STATE_FORGOTTEN)
-			hw_redis_cleared(a->redis, id, id_len, d->seq);
+			hw_redis_cleared(a->redis, id, id_len);
 	} else if (!status && hw_monitor_load_forgotten(a->monitor, id, id_len, &ref) == 0) {
 		hw_retained_add(hw_app_status_sink(a), ref.index);
 		hw_retained_release(hw_app_status_sink(a), ref, now.mono.ns / HW_NS_PER_MS);
