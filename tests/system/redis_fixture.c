@@ -13,6 +13,16 @@ void fixture_up(void)
 	rig_up(g);
 }
 
+void fixture_node_up(void)
+{
+	rig_serve(g, NULL);
+	g->several = true;
+	for (unsigned p = 0; p < HW_PARTITIONS; p++)
+		g->epoch[p] = OURS;
+	rig_start(g);
+	rig_until(g, rig_is_up, IDLE_MS);
+}
+
 void fixture_serve(void)
 {
 	rig_serve(g, NULL);

@@ -7,11 +7,14 @@
 #include "redis_rig.h"
 
 #define IDLE_MS 10000 /* the longest wait for a link that is up, or that has no work */
+#define OURS    50    /* the epoch of each partition after fixture_node_up() */
 
 extern struct rig *const g;
 
-/* Fixtures of a test: a server and an object with its link up, or the server alone; and the end of both. */
+/* Fixtures of a test: a server and an object with its link up, the same as a node that owns each partition, or the
+ * server alone; and the end of both. */
 void fixture_up(void);
+void fixture_node_up(void);
 void fixture_serve(void);
 void fixture_down(void);
 

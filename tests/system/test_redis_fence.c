@@ -13,18 +13,6 @@
 #include "redis/script.h"
 #include "redis_fixture.h"
 
-#define OURS 50 /* the epoch with which all is ours at first */
-
-static void set_up(void)
-{
-	rig_serve(g, NULL);
-	g->several = true;
-	for (unsigned p = 0; p < HW_PARTITIONS; p++)
-		g->epoch[p] = OURS;
-	rig_start(g);
-	rig_until(g, rig_is_up, IDLE_MS);
-}
-
 static unsigned part_of(const char *id)
 {
 	return hw_partition_of(id, strlen(id));
@@ -776,7 +764,7 @@ static Suite *make_suite(void)
 {
 	Suite *suite = suite_create("redis fence");
 	TCase *one = tcase_create("fence"), *self = tcase_create("by itself");
-	tcase_add_checked_fixture(one, set_up, fixture_down);
+	tcase_add_checked_fixture(one, fixture_node_up, fixture_down);
 	tcase_add_test(one, what_is_ours_is_written_with_our_epoch);
 	tcase_add_test(one, an_entry_has_the_form_that_is_not_ours);
 	tcase_add_test(one, a_newer_token_is_stored);

@@ -426,12 +426,7 @@ END_TEST
 
 START_TEST(fenced)
 {
-	rig_serve(g, NULL);
-	g->several = true;
-	for (unsigned p = 0; p < HW_PARTITIONS; p++)
-		g->epoch[p] = 50;
-	rig_start(g);
-	rig_until(g, rig_is_up, IDLE_MS);
+	fixture_node_up();
 	memset(&got, 0, sizeof(got));
 	ck_assert_int_eq(hw_redis_inventory_start(g->r, &ops, NULL), 0);
 	rig_until(g, is_read, IDLE_MS);

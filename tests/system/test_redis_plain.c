@@ -12,7 +12,6 @@
 
 #define MANY    300 /* more than one write, and no multiple of it */
 #define TURN_NS (30 * HW_NS_PER_S)
-#define OURS    50 /* the epoch, with several nodes */
 
 static uint32_t plain[MANY];
 
@@ -267,16 +266,6 @@ END_TEST
 
 /* --- with several nodes ------------------------------------------------------------------------------------------- */
 
-static void fixture_of_a_node(void)
-{
-	rig_serve(g, NULL);
-	g->several = true;
-	for (unsigned p = 0; p < HW_PARTITIONS; p++)
-		g->epoch[p] = OURS;
-	rig_start(g);
-	rig_until(g, rig_is_up, IDLE_MS);
-}
-
 static unsigned part_of(unsigned k)
 {
 	return hw_partition_of(id_of(k).text, id_of(k).len);
@@ -341,6 +330,6 @@ int main(void)
 	Suite *suite = suite_create("redis_plain");
 	add(suite, "alone", fixture_up, one);
 	add(suite, "renamed", fixture_without_pexpire, renamed);
-	add(suite, "several nodes", fixture_of_a_node, several);
+	add(suite, "several nodes", fixture_node_up, several);
 	return rig_run(suite);
 }

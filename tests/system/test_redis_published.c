@@ -7,8 +7,7 @@
 #include "../sink_state.h"
 #include "redis_fixture.h"
 
-#define OURS 50 /* the epoch with which all partitions are ours */
-#define A    17 /* one of them */
+#define A 17 /* a partition */
 
 static bool is_idle(struct rig *r)
 {
@@ -173,16 +172,6 @@ START_TEST(old_entries_of_the_outbox_end_with_the_first_p)
 }
 END_TEST
 
-static void set_up_node(void)
-{
-	rig_serve(g, NULL);
-	g->several = true;
-	for (unsigned p = 0; p < HW_PARTITIONS; p++)
-		g->epoch[p] = OURS;
-	rig_start(g);
-	rig_until(g, rig_is_up, IDLE_MS);
-}
-
 /* An owner that was replaced must not raise P of its successor. */
 START_TEST(p_is_fenced)
 {
@@ -219,7 +208,7 @@ int main(void)
 	tcase_add_test(tc, old_entries_of_the_outbox_end_with_the_first_p);
 	suite_add_tcase(suite, tc);
 	tc = tcase_create("a node");
-	tcase_add_checked_fixture(tc, set_up_node, fixture_down);
+	tcase_add_checked_fixture(tc, fixture_node_up, fixture_down);
 	tcase_set_timeout(tc, 30);
 	tcase_add_test(tc, p_is_fenced);
 	suite_add_tcase(suite, tc);
