@@ -101,12 +101,14 @@ void hw_old_topics_reload(struct hw_app *a, const struct hw_settings *to)
 {
 	const struct hw_registry *r = hw_monitor_registry(a->monitor);
 	const struct hw_groups *g = hw_monitor_groups(a->monitor);
-	for (size_t k = 0; k < g->n && to->store == HW_STORE_MEMORY; k++)
-		for (uint32_t i = 0; changes(g->all[k], to) && i < hw_registry_bound(r); i++) {
+	for (size_t k = 0; k < g->n && to->store == HW_STORE_MEMORY; k++) {
+		uint32_t bound = changes(g->all[k], to) ? hw_registry_bound(r) : 0;
+		for (uint32_t i = 0; i < bound; i++) {
 			const struct hw_device *d = hw_registry_at(r, i);
 			if (d && d->group == k)
 				add(a, d, g->all[k], true);
 		}
+	}
 }
 
 /* --- removing ----------------------------------------------------------------------------------------------------- */
