@@ -93,19 +93,18 @@ static void remove_strangers(struct hw_redis *r)
 		r->published.in_flight++;
 }
 
-static bool send_all(struct hw_redis *r)
+static void send_all(struct hw_redis *r)
 {
 	char text[NUMBER_TEXT];
 	size_t n = hw_print(text, sizeof(text), "%" PRIu64, r->published.value[0]);
 	const char *argv[] = {"HSET", r->keys.published, ALL, text};
 	const size_t len[] = {4, strlen(r->keys.published), strlen(ALL), n};
 	if (hw_redis_link_command(&r->link, on_written, r, 4, argv, len) != 0)
-		return false;
+		return;
 	r->published.in_flight++;
 	hw_partitions_del(&r->published.due, 0);
 	if (r->published.has_strangers)
 		remove_strangers(r);
-	return true;
 }
 
 /* Sends one call with each P that is due, from partition *p on. The P of a partition that another node owns is
@@ -147,7 +146,7 @@ void hw_published_send(struct hw_redis *r)
 	if (!hw_partitions_any(&r->published.due))
 		return;
 	if (!r->ops->owner)
-		(void)send_all(r);
+		send_all(r);
 	else
 		while (p < HW_PARTITIONS && send_some(r, &p))
 			;
@@ -180,8 +179,7 @@ static uint64_t value_of(struct hw_redis *r, const redisReply *name, const redis
 		return p;
 	snprintf(text, sizeof(text),
 	         "the value of field '%.3s' of %.250s cannot be used, so each state is published again; find the "
-	         "program "
-	         "that wrote it",
+	         "program that wrote it",
 	         name->str, r->keys.published);
 	hw_refusal_log(r, &r->published.unusable_ms, text);
 	return 0;

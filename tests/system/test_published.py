@@ -55,7 +55,8 @@ def test_kills_at_random_moments_lose_no_status(env):
 
 
 def test_a_broker_that_stands_still_holds_p_back(env):
-    """Deaths are written while the broker acknowledges nothing. The next run publishes exactly those."""
+    """While the broker is away, a device is forgotten. In Redis, the state of another is then newer than P. The next run
+    publishes exactly these two."""
     env.own_broker(persistence=True)
     d = env.daemon(timeout="1h", group={"goodbye": env.root + "/{id}/bye offline"}, mqtt=RATE_0)
     for i in "abc":

@@ -119,8 +119,7 @@ START_TEST(p_never_passes_a_status_that_is_pending)
 }
 END_TEST
 
-/* A steady stream of transitions, each acknowledged after 30 ms, and every 10th after 90 ms: P follows within three
- * generations. */
+/* A steady stream of transitions, each acknowledged after 30 ms: P follows within three generations. */
 START_TEST(p_follows_although_statuses_are_pending_at_all_times)
 {
 	begin();

@@ -276,7 +276,7 @@ START_TEST(test_own_statuses_are_adopted_where_no_heartbeat_comes)
 }
 END_TEST
 
-/* How often the world was told that a device has left a group of this number. */
+/* Returns how many devices have left a group of this number. */
 static size_t left(const struct world *v, unsigned group)
 {
 	size_t n = 0;

@@ -42,8 +42,7 @@ void hw_generations_found(struct hw_generations *g, uint64_t p);
 /* Counts a device. `older`: it was pending before this run. Returns its generation, 0 or 1. */
 unsigned hw_generations_add(struct hw_generations *g, uint64_t seq, bool older);
 /* Called when another transition gave this seq to a device that is counted in `generation`. This matters if the
- * broker has refused the device's earlier status: the start of the generation then may be greater than the seq.
- * */
+ * broker has refused the device's earlier status: the start of the generation then may be greater than the seq. */
 void hw_generations_again(struct hw_generations *g, unsigned generation, uint64_t seq);
 /* Called after a transition gave this seq to a counted device. Returns whether P is less than before. P must then
  * be written before the transition. */

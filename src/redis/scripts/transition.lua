@@ -256,12 +256,12 @@ end
 
 -- Removes the fields that the device does not report any more. A monitor that does not know `form` leaves it as it is.
 local function drop_old(key, first, last, watched)
-	local told, old = { watched = watched }, {}
+	local present, old = { watched = watched }, {}
 	for at = first, last, 2 do
-		told[ARGV[at]] = true
+		present[ARGV[at]] = true
 	end
 	for _, name in ipairs(REPORTED) do
-		if not told[name] then
+		if not present[name] then
 			old[#old + 1] = name
 		end
 	end
