@@ -75,10 +75,12 @@ START_TEST(test_no_seed_breaks_a_promise)
 END_TEST
 
 /* Seeds that broke a promise. 1320119: a node wrote entries again for devices that only another node hears. 1520330: a
- * node read a device as it was before its own write, and wrote the older state above its own newer one. */
+ * node read a device as it was before its own write, and wrote the older state above its own newer one. 3028: a node
+ * that had lost a partition gave up a status and raised P by that; it wrote this P when it owned the partition again.
+ */
 START_TEST(test_no_known_seed_breaks_a_promise)
 {
-	static const uint64_t seeds[] = {1320119, 1520330, 1601840};
+	static const uint64_t seeds[] = {1320119, 1520330, 1601840, 3028};
 	ck_assert_uint_eq(run(seeds[_i], &as_drawn), 0);
 }
 END_TEST
@@ -216,7 +218,7 @@ int main(void)
 	TCase *tc = tcase_create("runs");
 	tcase_set_timeout(tc, 600);
 	tcase_add_test(tc, test_no_seed_breaks_a_promise);
-	tcase_add_loop_test(tc, test_no_known_seed_breaks_a_promise, 0, 3);
+	tcase_add_loop_test(tc, test_no_known_seed_breaks_a_promise, 0, 4);
 	tcase_add_loop_test(tc, test_no_trouble_alone_breaks_a_promise, 0, NW_TROUBLES);
 	tcase_add_loop_test(tc, test_no_scene_breaks_a_promise, NW_NO_SCENE + 1, NW_SCENES);
 	tcase_add_test(tc, test_a_seed_replays_its_run);

@@ -21,7 +21,10 @@ struct hw_app_published {
 	struct hw_generations of[HW_PARTITIONS];
 	uint8_t *counted; /* owned; by the index of the device, two bits: 0 or COUNTED, plus its generation */
 	uint32_t n_counted;
-	bool stuck;                  /* memory ran out, so P does not rise any more */
+	bool stuck; /* memory ran out, so P does not rise any more */
+	/* The partitions of this node. When this node has lost a partition, it gives up the statuses. That must not
+	 * raise P: the broker does not have these statuses, and this node may win the partition again. */
+	struct hw_partitions owned;
 	struct hw_partitions unread; /* P is not read yet */
 	unsigned asking;             /* questions for P that Redis has not answered */
 	struct hw_mono asked;
@@ -46,8 +49,10 @@ int hw_app_published_new(struct hw_app *a)
 		return -ENOMEM;
 	for (unsigned k = 0; k < HW_PARTITIONS; k++)
 		hw_generations_init(&b->of[k]);
-	if (a->start->cluster_mode == HW_CLUSTER_OFF)
+	if (a->start->cluster_mode == HW_CLUSTER_OFF) {
+		hw_partitions_add(&b->owned, 0);
 		hw_partitions_add(&b->unread, 0);
+	}
 	return 0;
 }
 
@@ -100,8 +105,8 @@ static bool has_room(struct hw_app_published *b, uint32_t index)
 /* Whether P of a partition may not be changed now. */
 static bool is_blocked(const struct hw_app_published *b, unsigned k)
 {
-	return b->stuck || hw_partitions_has(&b->unread, k) || hw_partitions_has(&b->found, k) ||
-	       hw_partitions_has(&b->first, k);
+	return b->stuck || !hw_partitions_has(&b->owned, k) || hw_partitions_has(&b->unread, k) ||
+	       hw_partitions_has(&b->found, k) || hw_partitions_has(&b->first, k);
 }
 
 static void count(struct hw_app *a, const struct hw_device *d, bool older)
@@ -175,6 +180,7 @@ void hw_app_published_won(struct hw_app *a, struct hw_now now, const struct hw_p
 	for (unsigned k = 0; k < HW_PARTITIONS; k++) {
 		if (!hw_partitions_has(set, k))
 			continue;
+		hw_partitions_add(&b->owned, k);
 		hw_generations_found(&b->of[k], HW_PUBLISHED_UNKNOWN);
 		if (hw_partitions_has(unclean, k))
 			hw_partitions_add(&b->unread, k);
@@ -189,6 +195,7 @@ void hw_app_published_lost(struct hw_app *a, const struct hw_partitions *set)
 {
 	struct hw_app_published *b = of(a);
 	for (unsigned k = 0; k < HW_PARTITIONS / 64; k++) {
+		b->owned.bits[k] &= ~set->bits[k];
 		b->unread.bits[k] &= ~set->bits[k];
 		b->found.bits[k] &= ~set->bits[k];
 		b->first.bits[k] &= ~set->bits[k];
@@ -289,7 +296,7 @@ static void write(struct hw_app *a, struct hw_now now)
 static bool is_due(const struct hw_app_published *b)
 {
 	for (unsigned k = 0; k < HW_PARTITIONS / 64 && !b->stuck; k++)
-		if (b->due.bits[k] & ~b->unread.bits[k] & ~b->found.bits[k] & ~b->first.bits[k])
+		if (b->due.bits[k] & b->owned.bits[k] & ~b->unread.bits[k] & ~b->found.bits[k] & ~b->first.bits[k])
 			return true;
 	return false;
 }
